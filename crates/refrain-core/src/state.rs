@@ -2,7 +2,8 @@
 //!
 //! Each is one table of edges (from, event, to, why). Whether an event is allowed, why it is refused, what is possible instead and
 //! the drawing in `docs/STATES.md` are all read from that table, so a rule can neither be forgotten in one place nor be written
-//! twice. The store writes the state of a run only as the table says (`store/run_state.rs` of the library).
+//! twice. The store writes the state of a run only as the table says (`store/run_state.rs` of the library), and the ledger the status
+//! of a unit (`ledger/unit_state.rs`).
 //!
 //! Rejected: a type for each state (`Effect<Reserved>`). A state is read from a database row, so its type is known only at run
 //! time; and such types have no table that could be printed.

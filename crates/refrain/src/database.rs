@@ -29,14 +29,15 @@ use std::time::Duration;
 
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
-use sqlx::{Executor as _, Pool, Postgres, SqlSafeStr as _, Sqlite};
+use sqlx::{Executor as _, Postgres, SqlSafeStr as _, Sqlite};
 
 pub(crate) use address::Address;
 use connection::Connection;
 pub(crate) use connection::Record;
 pub(crate) use copy::random_id;
 pub use error::DatabaseError;
-use held::{Holds, PooledTransaction, answered};
+use held::{PooledTransaction, answered};
+pub(crate) use held::{begun_in, begun_to_look_in};
 pub(crate) use retry::{Repeats, pause, retried, still_unknown};
 use statement::Bound;
 
@@ -259,16 +260,6 @@ impl Database {
             Database::Postgres { pool, .. } => Some(pool),
         }
     }
-}
-
-/// Begins a transaction in a pool of either database, for statements of a job.
-pub(crate) async fn begun_in<DB: Holds>(
-    pool: &Pool<DB>,
-) -> std::result::Result<PooledTransaction<DB>, sqlx::Error> {
-    let mut begun =
-        PooledTransaction::begin(pool, None, "BEGIN".into_sql_str(), Some(held::DEADLINE)).await?;
-    begun.lift_deadline();
-    Ok(begun)
 }
 
 impl Transaction {

@@ -37,6 +37,7 @@ pub(crate) mod tally;
 pub(crate) mod trace;
 pub(crate) mod unapplied;
 mod unit_list;
+pub(crate) mod unit_state;
 mod units;
 mod watermark;
 

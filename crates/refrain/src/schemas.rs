@@ -38,6 +38,8 @@ pub(crate) static STORE: Schema = Schema {
     latest: &MIGRATION_LATEST,
     oldest: &MIGRATION_OLDEST,
     record: &MIGRATION_RECORD,
+    // The store asks for the workers of older releases instead, and none registers meanwhile (`store/migrate.rs`).
+    hold: None,
 };
 
 /// The tables of a ledger.
@@ -59,4 +61,5 @@ pub(crate) static LEDGER: Schema = Schema {
     latest: &LEDGER_MIGRATION_LATEST,
     oldest: &LEDGER_MIGRATION_OLDEST,
     record: &LEDGER_MIGRATION_RECORD,
+    hold: Some(include_str!("../sql/ledger_migration/hold.postgres.sql")),
 };

@@ -14,6 +14,7 @@ pub fn statements() -> Vec<(&'static str, &'static str, &'static str)> {
         .iter()
         .chain(store::run_state::ALL)
         .chain(ledger::catalog::ALL)
+        .chain(ledger::unit_state::ALL)
         .chain(schemas::ALL)
         .map(|one| (one.name, one.sqlite(), one.postgres()))
         .collect()

@@ -22,9 +22,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 use tokio::sync::OnceCell;
 
-use crate::database::Address;
 use crate::database::held::close;
 use crate::database::read_only;
+use crate::database::{Address, DatabaseError};
 
 pub use backend::Backend;
 pub(crate) use backend::Identity;
@@ -142,11 +142,11 @@ impl UserDatabase {
 }
 
 /// One that answers. A pool would ask a server that is down again and again, and then not say why.
-async fn open(address: &Address, only_looks: bool) -> Result<UserPool, sqlx::Error> {
+async fn open(address: &Address, only_looks: bool) -> Result<UserPool, DatabaseError> {
     match address {
         Address::Sqlite { path } => {
             let options = if only_looks {
-                read_only::options(path)
+                read_only::options(path).await?
             } else {
                 SqliteConnectOptions::new().filename(path)
             };
@@ -158,7 +158,7 @@ async fn open(address: &Address, only_looks: bool) -> Result<UserPool, sqlx::Err
         }
         Address::Postgres { options, .. } => {
             let answer = tokio::time::timeout(PATIENCE, options.connect()).await;
-            answer.map_err(|_| unanswered())??.close().await?;
+            answer.map_err(|_| sqlx::Error::from(unanswered()))??.close().await?;
             let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
             let pool = pool.after_connect(|connection, _| {
                 Box::pin(async move { connection.execute(OWN_TABLES_FIRST).await.map(drop) })

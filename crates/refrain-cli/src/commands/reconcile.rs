@@ -15,8 +15,9 @@ use crate::signals::Signals;
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  refrain reconcile invoice-sync                    as its latest whole window sees it\n  \
-    refrain reconcile invoice-sync --window 2026-06-09\n\nThe source is read once more, from its beginning. Nothing is written \
-    to the table, and no checkpoint moves. Exit code 1: they differ."
+    refrain reconcile invoice-sync --window 2026-06-09\n\nRefrain reads the source once more, from its beginning: it executes the \
+    job's command, or its query in a transaction that cannot write. It writes nothing to the table and moves no checkpoint; a \
+    command must not change anything by being executed again. Exit code 1: they differ."
 )]
 pub(crate) struct Arguments {
     /// JOB, JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.

@@ -181,6 +181,24 @@ async fn after_a_kill_a_reading_command_reads_the_log_and_leaves_it_unchanged() 
     assert!(compared.code == Some(1) && compared.stdout.contains("changed"), "{compared:?}");
 }
 
+/// The file was copied with its log, and without the index.
+#[tokio::test]
+async fn a_log_without_an_index_is_refused_by_a_look_and_read_by_a_command_that_writes() {
+    let filled = Filled::sqlite().await;
+    filled.desk.refrain("migrate").succeeds(&["up to date"]);
+    let mut writer = filled.connect("store.db").await;
+    writer.execute("update refrain_runs set message = 'in the log alone' where key = 'Bob'").await.unwrap();
+    let left = ["", "-wal"].map(|ending| fs::read(filled.desk.file(&format!("store.db{ending}"))).unwrap());
+    writer.close().await.unwrap();
+    for (ending, content) in ["", "-wal"].iter().zip(left) {
+        fs::write(filled.desk.file(&format!("store.db{ending}")), content).unwrap();
+    }
+    assert_eq!(changed(&filled.desk, "status"), BTreeSet::new());
+    filled.desk.refrain("status").refuses(2, &["whose index", "is missing", "refrain migrate"]);
+    filled.desk.refrain("migrate").succeeds(&["up to date"]);
+    filled.desk.refrain("show letter#Bob").succeeds(&["in the log alone"]);
+}
+
 #[tokio::test]
 async fn a_look_needs_no_more_than_the_right_to_select() {
     let filled = Filled::postgres().await;

@@ -71,6 +71,33 @@ async fn no_file_is_upgraded_under_a_worker_of_an_older_release() {
     .await;
 }
 
+/// Its lease is valid for hours, but it has ended on this machine, and nothing else has its name.
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_worker_whose_process_is_gone_does_not_stop_an_upgrade() {
+    let filled = Filled::sqlite().await;
+    let fields = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let started: u64 =
+        fields.rsplit(')').next().unwrap().split_whitespace().nth(19).unwrap().parse().unwrap();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let inode = |name: &str| {
+        let link = std::fs::read_link(format!("/proc/self/ns/{name}")).unwrap();
+        link.to_string_lossy().chars().filter(char::is_ascii_digit).collect::<String>()
+    };
+    let namespace = format!("{}-{}", inode("pid"), inode("time"));
+    let gone = format!("{}/{namespace}/{}/{}", boot.trim(), std::process::id(), started - 1);
+    filled.desk.refrain("migrate").succeeds(&APPLIED);
+    let older = format!(
+        "insert into refrain_workers (process, started_at, expires_at, schema, ledger_schema)
+         values ('{gone}', 0, 9000000000000000000, 4, 4)"
+    );
+    filled.store(&older).await;
+    filled.store("delete from refrain_migrations where number > 5").await;
+    filled.store("alter table refrain_runs drop column failure").await;
+    filled.store("alter table refrain_attempts drop column failure").await;
+    filled.desk.refrain("migrate").succeeds(&["applied 0006_failure"]);
+}
+
 #[tokio::test]
 async fn no_server_is_upgraded_under_a_worker_of_an_older_release() {
     waits_for_an_older_worker(&Filled::postgres().await, &["migrate"]).await;

@@ -1,11 +1,11 @@
 -- Parks units before they are tried together, each with its input: if the worker dies, these are the suspects. Applied content
 -- stays recorded. Fewer rows than given: one was applied meanwhile, or newer content was, or it is in doubt.
 -- $1 ledger, $2 version, $3 fence, $4 attempt, $5 the mark of the trial, below zero, $6 message, $7 the position that the source was
--- read from, if a checkpoint has one, $8 the attempt with which a redo began, or null, $9 nonce; $10… rows; by the primary key
+-- read from, if a checkpoint has one, $8 the attempt with which a redo began, or null, $9 nonce, $10 status, $11… rows; by the primary key
 insert into refrain_units
     (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, input, message, place)
-select $1, r.key, r.fingerprint, r.ordinal, $3, (select now from refrain_clock), $2, $4, $9, $5, false, 'parked', r.input, $6, $7
-from rows(10: key text, fingerprint integer, ordinal integer, input text) as r
+select $1, r.key, r.fingerprint, r.ordinal, $3, (select now from refrain_clock), $2, $4, $9, $5, false, $10, r.input, $6, $7
+from rows(11: key text, fingerprint integer, ordinal integer, input text) as r
 where true
 /*order by r.key*/
 on conflict (ledger, key) do update

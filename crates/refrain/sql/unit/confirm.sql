@@ -1,7 +1,7 @@
 -- An operator confirms that the work for a unit in doubt was done.
--- $1 project, $2 job, $3 key, $4 scope or null for all, $5 start of the window; by ledgers_are_unique and the primary key
+-- $1 project, $2 job, $3 key, $4 scope or null for all, $5 start of the window, $6 status; by ledgers_are_unique and the primary key
 update refrain_units
-set status = 'applied', written = true, failures = 0, input = null, message = null, sent = null,
+set status = $6, written = true, failures = 0, input = null, message = null, sent = null,
     applied_version = null, applied_fingerprint = null, applied_at = null, applied_fence = null, applied_attempt = null,
     applied_nonce = null
 where key = $3 and status = 'parked' and sent is not null

@@ -3,10 +3,10 @@
 -- The time when this content was first sent stays recorded, and so does the applied content.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 input, $10 message,
 -- $11… the entry that was read: version, fingerprint, ordinal, status, failures; $16 the longest time since it was first sent;
--- $17 nonce; by the primary key
+-- $17 nonce, $18 status; by the primary key
 insert into refrain_units
     (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, input, message, sent)
-values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $17, $8, false, 'parked', $9, $10,
+values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $17, $8, false, $18, $9, $10,
     (select now from refrain_clock))
 on conflict (ledger, key) do update
 set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, refrain_units.ordinal),

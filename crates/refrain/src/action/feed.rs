@@ -289,7 +289,7 @@ impl UnitsJob {
         parts: PartBuilder,
     ) -> Result<SourceReader, JobError> {
         match &self.feed.source {
-            FeedSource::Query(query) => self.read_query(query, values, parts).await,
+            FeedSource::Query(query) => self.read_query(query, values, parts, false).await,
             FeedSource::Command(_) => {
                 let command = self.command(run, values)?;
                 command.may_begin(run).await?;
@@ -305,9 +305,10 @@ impl UnitsJob {
         query: &Sql,
         values: &Values,
         parts: PartBuilder,
+        only_looks: bool,
     ) -> Result<SourceReader, JobError> {
         let missing = || JobError::for_good("this job names no database for its query");
         let database = self.source.as_ref().ok_or_else(missing)?;
-        SourceReader::of_query(query, database, &self.about, values, parts).await
+        SourceReader::of_query(query, database, &self.about, values, parts, only_looks).await
     }
 }

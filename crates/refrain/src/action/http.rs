@@ -217,6 +217,8 @@ fn shortened(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use refrain_core::call::Method as How;
+    use refrain_core::redact::Secret;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpSocket, TcpStream};
 
     use super::*;
@@ -239,6 +241,48 @@ mod tests {
             matches!(&answer, HttpOutcome::NotDone(said) if said.contains("nothing was sent")),
             "{answer:?}"
         );
+    }
+
+    /// What is told about a response with this body, which the server sends once.
+    async fn told(secret: &str, body: &str) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let response = format!("HTTP/1.1 400 Bad Request\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let answering = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4_096];
+            assert!(stream.read(&mut request).await.unwrap() > 0);
+            stream.write_all(response.as_bytes()).await.unwrap();
+        });
+        let (minute, lease) = (Duration::from_mins(1), Lease::new(since_boot() + Duration::from_hours(24)));
+        let caller = HttpCaller::new(&Redactor::new(&[Secret::new(secret)]), minute, &lease).unwrap();
+        let (url, headers) = (format!("http://{address}/"), Vec::new());
+        let request = Request { method: How::Post, url, headers, body: None, timeout: minute };
+        let HttpOutcome::NotDone(said) = caller.call(request, "key".to_owned()).await else { panic!() };
+        answering.await.unwrap();
+        said
+    }
+
+    #[tokio::test]
+    async fn s16_a_secret_in_a_response_is_hidden_however_it_is_written() {
+        let filler = "x".repeat(SHOWN_BYTES_MAX - 4);
+        for (secret, body) in [
+            ("hunter2-hunter2", "no: hunter2-hunter2".to_owned()),
+            ("hunter2-hunter2", "no: hunter2\u{1}-hun\u{202e}ter2".to_owned()),
+            ("two  words of  it", "no: two  words of  it".to_owned()),
+            ("hunter2-hunter2", format!("{filler}hunter2-hunter2")),
+        ] {
+            let said = told(secret, &body).await;
+            for part in ["hunt", "words"] {
+                assert!(!said.contains(part), "{body:?} is told as {said:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_client_without_ca_certificates_counts_as_one() {
+        let error = Client::builder().user_agent("a\nb").build().unwrap_err();
+        assert!(!is_without_roots(&error), "{error:?}");
     }
 
     #[test]

@@ -86,6 +86,14 @@ pub enum FileSystemError {
         /// The requested file.
         file: PathBuf,
     },
+    /// Reading the file would make a new index and leave it behind.
+    #[error("{file} has a log ({file}-wal) whose index ({file}-shm) is missing, as when only some of the files were copied: \
+        reading it would make an index, and this command writes nothing. Open the file once with a program that may write it: \
+        for a store, refrain migrate; for another database, sqlite3 FILE .tables", file = .file.display())]
+    NoLogIndex {
+        /// The requested file.
+        file: PathBuf,
+    },
     /// Any other error of the system.
     #[error("{path} cannot be used: {source}", path = .path.display())]
     Unusable {

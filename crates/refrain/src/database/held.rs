@@ -20,7 +20,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
-use sqlx::{Pool, Postgres, SqlStr, Sqlite};
+use sqlx::{Pool, Postgres, SqlSafeStr as _, SqlStr, Sqlite};
 use sqlx_core::transaction::TransactionManager as _;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -36,14 +36,39 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(15);
 pub trait Holds: sqlx::Database {
     /// Whether there is a network in between, which can lose messages silently.
     const IS_REMOTE: bool;
+    /// Begins a transaction that must not write. A file is opened so.
+    const BEGIN_TO_LOOK: &'static str;
 }
 
 impl Holds for Sqlite {
     const IS_REMOTE: bool = false;
+    const BEGIN_TO_LOOK: &'static str = "BEGIN";
 }
 
 impl Holds for Postgres {
     const IS_REMOTE: bool = true;
+    const BEGIN_TO_LOOK: &'static str = "BEGIN READ ONLY";
+}
+
+/// Begins a transaction in a pool of any kind, for statements of a job.
+pub(crate) async fn begun_in<DB: Holds>(pool: &Pool<DB>) -> Result<PooledTransaction<DB>, sqlx::Error> {
+    begun_with(pool, "BEGIN").await
+}
+
+/// The same for statements that must not write.
+pub(crate) async fn begun_to_look_in<DB: Holds>(
+    pool: &Pool<DB>,
+) -> Result<PooledTransaction<DB>, sqlx::Error> {
+    begun_with(pool, DB::BEGIN_TO_LOOK).await
+}
+
+async fn begun_with<DB: Holds>(
+    pool: &Pool<DB>,
+    how: &'static str,
+) -> Result<PooledTransaction<DB>, sqlx::Error> {
+    let mut begun = PooledTransaction::begin(pool, None, how.into_sql_str(), Some(DEADLINE)).await?;
+    begun.lift_deadline();
+    Ok(begun)
 }
 
 /// The state of the connection.

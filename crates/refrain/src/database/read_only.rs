@@ -3,6 +3,8 @@
 //! A file with a log (`-wal`) is read through an index of the log in shared memory (`-shm`), which even a
 //! read-only connection would make or repair, and leave behind. So it depends on what lies beside the file:
 //!
+//! - *A log without an index*: it cannot be read without making an index, so it is refused. A last writer that ends leaves
+//!   the two like that for a moment, so they are checked again first.
 //! - *A log with an index*: both are opened read-only. A living writer maintains the index; one that a killed
 //!   process left is not repaired, but rebuilt in the memory of this connection (`readonly_shm`).
 //! - *No log*, as every last writer leaves it: an ordinary connection that refuses to write (`query_only`).
@@ -21,20 +23,40 @@ use std::fs;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use sqlx::sqlite::SqliteConnectOptions;
 
+use super::file_system::FileSystemError;
+
+/// How often, and how long apart, a log is checked before it counts as one without an index.
+const LOOKS: u32 = 20;
+const LOOK: Duration = Duration::from_millis(10);
+
 /// How to open such a file now.
-pub(crate) fn options(path: &Path) -> SqliteConnectOptions {
-    let options = SqliteConnectOptions::new().create_if_missing(false).foreign_keys(false);
-    let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+pub(crate) async fn options(path: &Path) -> Result<SqliteConnectOptions, FileSystemError> {
+    let has_log = || fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    let has_index = || beside(path, "-shm").exists();
+    for _ in 0..LOOKS {
+        if !has_log() || has_index() {
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let may_write = is_writable(path) && is_writable(directory.unwrap_or(Path::new(".")));
+    if has_log() && !has_index() {
+        return Err(FileSystemError::NoLogIndex { file: path.to_owned() });
+    }
+    Ok(options_for(path, has_log(), may_write))
+}
+
+fn options_for(path: &Path, has_log: bool, may_write: bool) -> SqliteConnectOptions {
+    let options = SqliteConnectOptions::new().create_if_missing(false).foreign_keys(false);
     if has_log {
-        let index = beside(path, "-shm").exists();
-        let filename = if index { uri(path) + "?readonly_shm=1" } else { uri(path) };
-        options.filename(filename).read_only(true)
-    } else if is_writable(path) && is_writable(directory.unwrap_or(Path::new("."))) {
+        options.filename(uri(path) + "?readonly_shm=1").read_only(true)
+    } else if may_write {
         options.filename(path).pragma("query_only", "1")
     } else {
         let is_left = !beside(path, "-wal").exists() && !beside(path, "-shm").exists();
@@ -94,8 +116,9 @@ mod tests {
         writer
     }
 
-    async fn count(options: &SqliteConnectOptions) -> i64 {
-        let mut reader = SqliteConnection::connect_with(options).await.unwrap();
+    async fn count(path: &Path) -> i64 {
+        let options = options(path).await.unwrap();
+        let mut reader = SqliteConnection::connect_with(&options).await.unwrap();
         let count = sqlx::query_scalar("select count(*) from t").fetch_one(&mut reader).await.unwrap();
         let staged = "create temporary table u (n)";
         let writes = reader.execute("insert into t values (2)").await;
@@ -113,7 +136,7 @@ mod tests {
         written(&path).await.close().await.unwrap();
         let before = files(directory.path());
         assert_eq!(before.len(), 1);
-        assert_eq!(count(&options(&path)).await, 1);
+        assert_eq!(count(&path).await, 1);
         assert_eq!(files(directory.path()), before);
     }
 
@@ -127,7 +150,7 @@ mod tests {
         writer.close().await.unwrap();
         let before = files(copy.path());
         assert_eq!(before.len(), 3, "the file, its log and the index of that");
-        assert_eq!(count(&options(&copy.path().join("a store?#%.db"))).await, 1);
+        assert_eq!(count(&copy.path().join("a store?#%.db")).await, 1);
         assert_eq!(files(copy.path()), before);
     }
 
@@ -136,9 +159,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
         let mut writer = written(&path).await;
-        assert_eq!(count(&options(&path)).await, 1);
+        assert_eq!(count(&path).await, 1);
         writer.execute("insert into t values (2)").await.unwrap();
-        assert_eq!(count(&options(&path)).await, 2);
+        assert_eq!(count(&path).await, 2);
     }
 
     #[tokio::test]
@@ -146,12 +169,91 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
         written(&path).await.close().await.unwrap();
-        let mut reader = SqliteConnection::connect_with(&options(&path)).await.unwrap();
+        let mut reader = SqliteConnection::connect_with(&options(&path).await.unwrap()).await.unwrap();
         reader.execute("begin; select count(*) from t").await.unwrap();
         written(&path).await.close().await.unwrap();
         let seen: i64 = sqlx::query_scalar("select count(*) from t").fetch_one(&mut reader).await.unwrap();
         reader.execute("commit").await.unwrap();
         let now: i64 = sqlx::query_scalar("select count(*) from t").fetch_one(&mut reader).await.unwrap();
         assert_eq!((seen, now), (1, 2));
+    }
+
+    #[tokio::test]
+    async fn a_file_that_keeps_no_log_is_read_under_locks_by_a_process_that_may_not_write_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("shop.db");
+        let file = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+        let file = file.journal_mode(sqlx::sqlite::SqliteJournalMode::Delete);
+        let file = file.busy_timeout(Duration::ZERO);
+        let mut writer = SqliteConnection::connect_with(&file).await.unwrap();
+        writer.execute("create table t (n); insert into t values (1)").await.unwrap();
+        let mut reader = SqliteConnection::connect_with(&options_for(&path, false, false)).await.unwrap();
+        reader.execute("begin; select count(*) from t").await.unwrap();
+        let refused = writer.execute("insert into t values (2)").await.unwrap_err();
+        assert!(refused.to_string().contains("locked"), "the reader must not see half of it: {refused}");
+        reader.execute("commit").await.unwrap();
+        writer.execute("insert into t values (2)").await.unwrap();
+    }
+
+    /// A writer that is gone, or lives on another machine, has left none.
+    #[tokio::test]
+    async fn a_file_that_kept_a_log_is_read_by_a_process_that_may_not_write_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        written(&path).await.close().await.unwrap();
+        let before = files(directory.path());
+        let mut reader = SqliteConnection::connect_with(&options_for(&path, false, false)).await.unwrap();
+        let count: i64 = sqlx::query_scalar("select count(*) from t").fetch_one(&mut reader).await.unwrap();
+        assert_eq!(count, 1);
+        assert_eq!(files(directory.path()), before, "not even while it is open");
+    }
+
+    /// A file with a log, and without the index of that.
+    async fn without_index(directory: &Path) -> PathBuf {
+        let origin = tempfile::tempdir().unwrap();
+        let path = directory.join("store.db");
+        let writer = written(&origin.path().join("store.db")).await;
+        for ending in ["", "-wal"] {
+            fs::copy(beside(&origin.path().join("store.db"), ending), beside(&path, ending)).unwrap();
+        }
+        writer.close().await.unwrap();
+        path
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_without_an_index_is_refused_and_left_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = without_index(directory.path()).await;
+        let before = files(directory.path());
+        let refused = options(&path).await.unwrap_err();
+        assert!(matches!(&refused, FileSystemError::NoLogIndex { file } if *file == path), "{refused}");
+        assert_eq!(files(directory.path()), before);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_last_writer_that_is_still_removing_its_log_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = without_index(directory.path()).await;
+        let looking = tokio::spawn({
+            let path = path.clone();
+            async move { options(&path).await.map(|_| ()) }
+        });
+        tokio::task::yield_now().await;
+        fs::remove_file(beside(&path, "-wal")).unwrap();
+        looking.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_that_a_writer_has_open_is_read_under_locks_even_before_its_log_has_anything() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        let mut writer = written(&path).await;
+        writer.execute("pragma wal_checkpoint(truncate)").await.unwrap();
+        let mut reader = SqliteConnection::connect_with(&options_for(&path, false, false)).await.unwrap();
+        let counts = "select count(*) from t";
+        let before: i64 = sqlx::query_scalar(counts).fetch_one(&mut reader).await.unwrap();
+        writer.execute("insert into t values (2)").await.unwrap();
+        let after: i64 = sqlx::query_scalar(counts).fetch_one(&mut reader).await.unwrap();
+        assert_eq!((before, after), (1, 2));
     }
 }

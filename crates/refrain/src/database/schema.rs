@@ -42,6 +42,8 @@ pub(crate) struct Schema {
     pub(crate) latest: &'static Statement,
     pub(crate) oldest: &'static Statement,
     pub(crate) record: &'static Statement,
+    /// What a migration on PostgreSQL executes before it changes tables that are in use.
+    pub(crate) hold: Option<&'static str>,
 }
 
 /// The schema of a database, compared with what this release knows.
@@ -166,6 +168,9 @@ impl Schema {
         found: i32,
     ) -> Result<Vec<&'static str>, DatabaseError> {
         let is_sqlite = matches!(transaction, Transaction::Sqlite(..));
+        if let Some(hold) = self.hold.filter(|_| found > 0 && !is_sqlite) {
+            transaction.script(hold).await?;
+        }
         let pending = || self.numbered().filter(|(number, _, _)| *number > found);
         for (_, _, migration) in pending() {
             let text = if is_sqlite { migration.sqlite } else { migration.postgres };

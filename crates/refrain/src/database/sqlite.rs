@@ -44,10 +44,14 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
 pub(super) async fn open_to_look(path: &Path) -> Result<Database, DatabaseError> {
     let path = file_system::prepare_to_look(path)?;
     // A writer that ends in between removes its log: the next try sees the file as it is now.
-    let connect =
-        || pool(READERS).connect_with(read_only::options(&path).busy_timeout(BUSY).row_buffer_size(ROWS));
+    let connect = async || {
+        let options = read_only::options(&path).await?;
+        let readers = pool(READERS).connect_with(options.busy_timeout(BUSY).row_buffer_size(ROWS));
+        Ok::<_, DatabaseError>(readers.await?)
+    };
     let readers = match connect().await {
         Ok(readers) => readers,
+        Err(error @ DatabaseError::File(_)) => return Err(error),
         Err(_) => connect().await?,
     };
     Ok(Database::Sqlite { writer: readers.clone(), readers })

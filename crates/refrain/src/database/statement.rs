@@ -61,8 +61,8 @@ struct Texts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Expected {
     Value,
-    /// A list of rows with columns of these types.
-    Rows(Vec<&'static str>),
+    /// A list of rows with columns of these names and types.
+    Rows(Vec<(&'static str, &'static str)>),
 }
 
 /// Lists of columns, by the name under which statements include them.
@@ -99,6 +99,7 @@ pub(crate) enum Argument<'a> {
 }
 
 /// A statement with its arguments.
+#[derive(Clone)]
 pub(crate) struct Bound<'a> {
     pub(crate) statement: &'static Statement,
     pub(crate) arguments: Vec<Argument<'a>>,
@@ -147,8 +148,10 @@ impl<'a> Bound<'a> {
     pub(crate) fn has_all_arguments(&self) {
         let expected = &self.statement.texts().arguments;
         let fits = |(argument, expected): (&Argument<'_>, &Expected)| match (argument, expected) {
-            (Argument::Rows(rows), Expected::Rows(types)) => {
-                rows.columns.iter().map(Column::kind).eq(types.iter().copied())
+            (Argument::Rows(rows), Expected::Rows(columns)) => {
+                let names = columns.iter().map(|(name, _)| *name);
+                rows.columns.iter().map(Column::kind).eq(columns.iter().map(|(_, kind)| *kind))
+                    && (rows.names.is_empty() || rows.names.iter().copied().eq(names))
             }
             (Argument::Rows(_), Expected::Value) | (_, Expected::Rows(_)) => false,
             (_, Expected::Value) => true,
@@ -181,10 +184,10 @@ fn arguments(text: &'static str) -> Vec<Expected> {
         let Some(at) = at.trim().parse::<usize>().ok().and_then(|position| position.checked_sub(1)) else {
             continue;
         };
-        let types = columns.split(',').filter_map(|column| Some(column.trim().split_once(' ')?.1));
+        let columns = columns.split(',').filter_map(|column| column.trim().split_once(' '));
         expected.resize(expected.len().max(at + 1), Expected::Value);
         if let Some(rows) = expected.get_mut(at) {
-            *rows = Expected::Rows(types.collect());
+            *rows = Expected::Rows(columns.collect());
         }
     }
     expected
@@ -330,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_statement_expects_what_its_text_names() {
-        let rows = Expected::Rows(vec!["integer", "text"]);
+        let rows = Expected::Rows(vec![("run", "integer"), ("key", "text")]);
         assert_eq!(
             arguments("-- $9 is a header\nselect $2, $1 from rows(3: run integer, key text) as r"),
             [Expected::Value, Expected::Value, rows.clone()]
@@ -356,6 +359,19 @@ mod tests {
         static STATEMENT: Statement =
             Statement::new("a test", "select r.run from rows(1: run integer, lane boolean) as r");
         STATEMENT.bind(Rows::default().integers([1]).integers([0])).has_all_arguments();
+    }
+
+    #[test]
+    #[should_panic(expected = "a test")]
+    fn rows_with_two_columns_swapped_are_refused() {
+        static STATEMENT: Statement =
+            Statement::new("a test", "select r.run from rows(1: run integer, spent integer) as r");
+        let row = |names: [&'static str; 2]| {
+            let [one, other] = names;
+            Rows::default().integers([1]).named(one).integers([0]).named(other)
+        };
+        STATEMENT.bind(row(["run", "spent"])).has_all_arguments();
+        STATEMENT.bind(row(["spent", "run"])).has_all_arguments();
     }
 
     #[test]

@@ -161,3 +161,44 @@ impl Service for Scheduler {
         Ok(soonest.map_or(Next::Idle, |left| Next::After(left.min(self.poll).max(Duration::from_millis(1)))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::sqlite::SqliteConnectOptions;
+    use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
+
+    use super::*;
+    use crate::database::Address;
+    use crate::store::Reality;
+
+    #[tokio::test]
+    async fn f14_schedules_wait_after_the_clock_has_jumped() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("refrain.db");
+        let address = Address::parse(&format!("sqlite:{}", path.display())).unwrap();
+        let project = "shop".parse().unwrap();
+        let store = Store::open(&address, &project, 1, Duration::from_hours(1), Reality::Real).await.unwrap();
+        let mut scheduler = Scheduler {
+            store,
+            jobs: Jobs::default(),
+            now: Now::Database,
+            watch: None,
+            since: Instant::now(),
+            workers: Wake::default(),
+            poll: Duration::from_secs(1),
+            total: OpenCounts::default(),
+        };
+        assert!(scheduler.believed().await.unwrap().is_some());
+        assert!(scheduler.believed().await.unwrap().is_some());
+        let later = Timestamp::now() + Duration::from_hours(2);
+        let jump = format!(
+            "drop view refrain_clock; create view refrain_clock as select {} as now",
+            later.as_microsecond()
+        );
+        let file = SqliteConnectOptions::new().filename(&path);
+        let mut behind = SqliteConnection::connect_with(&file).await.unwrap();
+        behind.execute(sqlx::raw_sql(AssertSqlSafe(jump))).await.unwrap();
+        behind.close().await.unwrap();
+        assert_eq!(scheduler.believed().await.unwrap(), None);
+    }
+}

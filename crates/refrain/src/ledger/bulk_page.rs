@@ -7,11 +7,13 @@
 
 use std::collections::HashSet;
 
+use refrain_core::state::UnitEvent;
 use refrain_core::{Fingerprint, Key};
 use serde::Serialize;
 
 use super::entry;
 use super::judge::Arrival;
+use super::unit_state;
 use super::units::Units;
 use super::{Result, catalog};
 use crate::database::{DatabaseError, Transaction, retried};
@@ -119,10 +121,8 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
         page: &BulkPage<'_, T>,
     ) -> Result<()> {
         let (ledger, judge) = (self.ledger().await?, self.judge());
-        let record =
-            catalog::UNIT_PAGE.bind(ledger).bind(page.row.key.as_str()).bind(i64::from(judge.version));
-        let record = record.bind(judge.fence).bind(judge.attempt).bind(page.row.fingerprint);
-        transaction.execute(record.bind(page.said.as_str()).bind(judge.nonce)).await?;
+        let record = unit_state::page(UnitEvent::Applied, ledger, &judge, &page.row, &page.said)?;
+        transaction.execute(record).await?;
         Ok(())
     }
 }

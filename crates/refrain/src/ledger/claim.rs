@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use refrain_core::state::RefusedUnit;
+use refrain_core::state::{RefusedUnit, UnitEvent};
 use refrain_core::{Fingerprint, JobName, Key, ProjectName, Scope};
 use serde::Serialize;
 use sqlx::Pool;
@@ -12,7 +12,7 @@ use sqlx::Pool;
 use super::claim_group::{ClaimRequest, Claims};
 use super::destination::{Destination, attach};
 use super::ledger_id::LedgerName;
-use super::{LedgerError, Result, catalog, migrate};
+use super::{LedgerError, Result, catalog, migrate, unit_state};
 use crate::store::instant;
 use crate::user_database::Backend;
 
@@ -182,7 +182,7 @@ impl<DB: Backend> Ledger<DB> {
         fingerprint: Option<i64>,
     ) -> Result<Claim> {
         let mut connection = DB::widened(&mut **tx, self.destination.database.is_persistent());
-        let claim = catalog::UNIT_CLAIM.bind(self.id).bind(key.as_str()).bind(fingerprint);
+        let claim = unit_state::claim(UnitEvent::Applied, self.id, key.as_str(), fingerprint)?;
         if connection.execute(claim).await? == 1 {
             return Ok(Claim::Fresh);
         }

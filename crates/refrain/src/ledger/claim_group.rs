@@ -10,12 +10,13 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use refrain_core::state::{Refusal, UnitEvent};
 use refrain_core::{JobName, Key, ProjectName};
 use tokio::sync::{mpsc, oneshot};
 
 use super::claim::{Claim, PriorClaimRow, second_claim};
 use super::judge::ABSENT;
-use super::{LedgerError, Result, catalog};
+use super::{LedgerError, Result, catalog, unit_state};
 use crate::database::gather::gather;
 use crate::database::statement::Rows;
 use crate::database::{Database, DatabaseError, Repeats, Transaction, place, still_unknown};
@@ -215,7 +216,10 @@ async fn written(
     let mut transaction = database.write_briefly().await?;
     let fences = raise_many(&mut transaction, project, members).await?;
     let sound: Vec<&PendingClaim> = members.iter().filter(|pending| !pending.is_fenced(&fences)).collect();
-    let mut fresh = claim_many(&mut transaction, &fences, &sound).await?;
+    let mut fresh = match claim_many(&mut transaction, &fences, &sound).await? {
+        Ok(fresh) => fresh,
+        Err(refusal) => return Ok(members.iter().map(|_| Err(refusal.clone().into())).collect()),
+    };
     // Of two claims of the same key, the first gets it.
     let times: Vec<Option<i64>> = members
         .iter()
@@ -328,20 +332,31 @@ async fn claim_many(
     transaction: &mut Transaction,
     fences: &Fences,
     pending: &[&PendingClaim],
-) -> std::result::Result<HashMap<(i64, String), i64>, DatabaseError> {
+) -> std::result::Result<std::result::Result<HashMap<(i64, String), i64>, Refusal>, DatabaseError> {
     if pending.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(Ok(HashMap::new()));
     }
     let rows = Rows::default()
         .integers(pending.iter().map(|pending| pending.request.ledger))
+        .named("ledger")
         .texts(pending.iter().map(|pending| pending.request.key.as_str()))
+        .named("key")
         .integers(pending.iter().map(|pending| pending.request.fingerprint))
+        .named("fingerprint")
         .integers(pending.iter().map(|pending| pending.fence(fences)))
+        .named("fence")
         .integers(pending.iter().map(|pending| pending.attempt().map(i64::from)))
+        .named("attempt")
         .integers(pending.iter().map(|pending| pending.nonce()))
-        .integers(pending.iter().map(|pending| i64::from(pending.request.version)));
-    let claimed: Vec<(i64, String, i64)> = transaction.fetch_all(catalog::UNIT_CLAIM_MANY.bind(rows)).await?;
-    Ok(claimed.into_iter().map(|(ledger, key, at)| ((ledger, key), at)).collect())
+        .named("nonce")
+        .integers(pending.iter().map(|pending| i64::from(pending.request.version)))
+        .named("version");
+    let claim = match unit_state::claim_many(UnitEvent::Applied, rows) {
+        Ok(claim) => claim,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let claimed: Vec<(i64, String, i64)> = transaction.fetch_all(claim).await?;
+    Ok(Ok(claimed.into_iter().map(|(ledger, key, at)| ((ledger, key), at)).collect()))
 }
 
 async fn past_many(

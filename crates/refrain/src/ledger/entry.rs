@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use super::apply::PriorEntries;
 use super::fence::Raised;
 use super::judge::{Arrival, Entry, Judge, UnitVerdict};
+use super::unit_state::{self, FailedUnit, contents};
 use super::{LedgerError, Result, catalog};
-use crate::database::statement::{Bound, Rows};
+use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
 use refrain_core::content::CONTENT_BYTES_MAX;
-use refrain_core::state::UnitStatus;
+use refrain_core::state::{UnitEvent, UnitStatus};
 
 /// The longest error message that is kept.
 const MESSAGE_BYTES_MAX: usize = 4_096;
@@ -43,22 +44,15 @@ pub(super) async fn doubtful(
     transaction.fetch_all(doubtful.bind(contents(arrivals))).await
 }
 
-fn contents<'a>(arrivals: &[&'a Arrival]) -> Rows<'a> {
-    Rows::default()
-        .texts(arrivals.iter().map(|arrival| arrival.key.as_str()))
-        .integers(arrivals.iter().map(|arrival| arrival.fingerprint))
-        .integers(arrivals.iter().map(|arrival| arrival.ordinal))
-}
-
 /// Records units without an entry as applied. Returns how many there were.
 pub(super) async fn insert(
     transaction: &mut Transaction,
     ledger: i64,
     judge: &Judge,
     arrivals: &[&Arrival],
-) -> Answer<u64> {
-    let insert = catalog::UNIT_INSERT.bind(ledger).bind(i64::from(judge.version)).bind(judge.fence);
-    transaction.execute(insert.bind(judge.attempt).bind(judge.nonce).bind(contents(arrivals))).await
+) -> Result<u64> {
+    let insert = unit_state::insert(UnitEvent::Applied, ledger, judge, arrivals)?;
+    Ok(transaction.execute(insert).await?)
 }
 
 /// Records units as applied according to their verdicts, if their entries have not changed. False: they have, and the
@@ -70,7 +64,7 @@ pub(super) async fn record(
     arrivals: &[&Arrival],
     entries: &[Entry],
     verdicts: &[UnitVerdict],
-) -> Answer<bool> {
+) -> Result<bool> {
     let entries: HashMap<&str, &Entry> = entries.iter().map(|entry| (entry.key.as_str(), entry)).collect();
     let applied = arrivals.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_applied());
     let (mut absent, mut present) = (Vec::new(), Vec::new());
@@ -83,32 +77,11 @@ pub(super) async fn record(
     if !absent.is_empty() && insert(transaction, ledger, judge, &absent).await? < absent.len() as u64 {
         return Ok(false);
     }
-    Ok(present.is_empty() || update(transaction, ledger, judge, &present).await? == present.len() as u64)
-}
-
-async fn update(
-    transaction: &mut Transaction,
-    ledger: i64,
-    judge: &Judge,
-    present: &[(&Arrival, &Entry)],
-) -> Answer<u64> {
-    let update = catalog::UNIT_UPDATE.bind(i64::from(judge.version)).bind(judge.fence);
-    let update = update.bind(judge.attempt).bind(judge.nonce).bind(compared(ledger, present));
-    transaction.execute(update.planned_anew()).await
-}
-
-/// Units, and the entry that was read of each.
-fn compared<'a>(ledger: i64, present: &[(&'a Arrival, &'a Entry)]) -> Rows<'a> {
-    Rows::default()
-        .integers(present.iter().map(|_| ledger))
-        .texts(present.iter().map(|(arrival, _)| arrival.key.as_str()))
-        .integers(present.iter().map(|(arrival, _)| arrival.fingerprint))
-        .integers(present.iter().map(|(arrival, _)| arrival.ordinal))
-        .integers(present.iter().map(|(_, entry)| entry.version))
-        .integers(present.iter().map(|(_, entry)| entry.fingerprint))
-        .integers(present.iter().map(|(_, entry)| entry.ordinal))
-        .texts(present.iter().map(|(_, entry)| entry.status.as_str()))
-        .integers(present.iter().map(|(_, entry)| i64::from(entry.failures)))
+    if present.is_empty() {
+        return Ok(true);
+    }
+    let update = unit_state::update(UnitEvent::Applied, ledger, judge, &present)?;
+    Ok(transaction.execute(update).await? == present.len() as u64)
 }
 
 /// Removes failed tries of other content from units whose applied content came again: the source confirms the applied
@@ -122,13 +95,13 @@ pub(super) async fn restore(
     if covered.is_empty() {
         return Ok(true);
     }
+    let restore = unit_state::restore(UnitEvent::Applied, ledger, judge, covered)?;
     let restored = retried(|| async {
         let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
             Err(error) => return Ok(Err(error)),
         };
-        let restore = catalog::UNIT_RESTORE.bind(i64::from(judge.version)).bind(compared(ledger, covered));
-        let restored = transaction.execute(restore.planned_anew()).await?;
+        let restored = transaction.execute(restore.clone()).await?;
         transaction.commit(place!("unit-restore")).await?;
         Ok(Ok(restored == covered.len() as u64))
     });
@@ -184,15 +157,19 @@ pub(super) async fn fail(
         }
         let entry = before.map_or(found.as_ref(), |before| before.of(arrival));
         let recorded = entry.map(|entry| entry.recorded(judge));
-        let (_, status) =
+        let (event, status) =
             arrival.arriving(judge.version).after_failure(recorded.as_ref(), raised.facts.failures_max());
-        let (word, failures) = match status {
-            UnitStatus::Failed(failures) => ("failed", failures),
-            UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.failures_max()),
+        let failures = match status {
+            UnitStatus::Failed(failures) => failures,
+            UnitStatus::Parked | UnitStatus::Applied => raised.facts.failures_max(),
         };
-        let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
-        let fail = fail.bind(kept(input)).bind(shortened(message)).bind(judge.redo.map(i64::from));
-        let rows = transaction.execute(fail.bind(*place).bind(judge.nonce)).await?;
+        let (input, message, found) = (kept(input), shortened(message), found.as_ref());
+        let failed = FailedUnit { arrival, found, failures, input, message, place: *place };
+        let fail = match unit_state::fail(event, ledger, judge, failed, judge.redo) {
+            Ok(fail) => fail,
+            Err(error) => return Ok(Err(error)),
+        };
+        let rows = transaction.execute(fail).await?;
         transaction.commit(place!("unit-fail")).await?;
         Ok(Ok(rows == 1))
     });
@@ -221,15 +198,13 @@ pub(super) async fn raise_order(raised: &Raised, ledger: i64, later: &[&Arrival]
 
 /// Keeps the first row and deletes failures of later content.
 pub(super) async fn keep_first(raised: &Raised, ledger: i64, kept: &[&Arrival]) -> Result<()> {
+    let keep = unit_state::keep_first(UnitEvent::Applied, ledger, kept)?;
     let done = retried(|| async {
         let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
             Err(error) => return Ok(Err(error)),
         };
-        let rows = Rows::default()
-            .integers(kept.iter().map(|_| ledger))
-            .texts(kept.iter().map(|arrival| arrival.key.as_str()));
-        transaction.execute(catalog::UNIT_KEEP_FIRST.bind(rows).planned_anew()).await?;
+        transaction.execute(keep.clone()).await?;
         transaction.commit(place!("unit-apply")).await?;
         Ok(Ok(()))
     });
@@ -247,17 +222,16 @@ pub(super) async fn blame(
 ) -> Result<bool> {
     let mark = judge.mark(suspects.len());
     let message = if mark.is_alone { DIED_ALONE } else { DIED };
+    let arrivals: Vec<&Arrival> = suspects.iter().map(|(arrival, _)| *arrival).collect();
+    let rows = contents(&arrivals).texts(suspects.iter().map(|(_, input)| kept(input))).named("input");
+    let trial = (mark.stored(), message, place);
+    let blame = unit_state::blame(UnitEvent::Suspected, ledger, judge, trial, rows)?;
     let blamed = retried(|| async {
         let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
             Err(error) => return Ok(Err(error)),
         };
-        let arrivals: Vec<&Arrival> = suspects.iter().map(|(arrival, _)| *arrival).collect();
-        let rows = contents(&arrivals).texts(suspects.iter().map(|(_, input)| kept(input)));
-        let blame = catalog::UNIT_BLAME.bind(ledger).bind(i64::from(judge.version)).bind(judge.fence);
-        let blame = blame.bind(judge.attempt).bind(mark.stored()).bind(message).bind(place);
-        let blame = blame.bind(judge.redo.map(i64::from)).bind(judge.nonce).bind(rows);
-        if transaction.execute(blame).await? < suspects.len() as u64 {
+        if transaction.execute(blame.clone()).await? < suspects.len() as u64 {
             transaction.rollback().await?;
             return Ok(Ok(false));
         }
@@ -288,11 +262,6 @@ pub(super) async fn fenced(raised: &Raised) -> Answer<Result<Transaction>> {
         Err(LedgerError::Database(error)) => Err(error),
         settled => Ok(settled),
     }
-}
-
-pub(super) fn failed<'a>(ledger: i64, judge: &Judge, arrival: &'a Arrival) -> Bound<'a> {
-    let fail = catalog::UNIT_FAIL.bind(ledger).bind(arrival.key.as_str()).bind(i64::from(judge.version));
-    fail.bind(judge.fence).bind(judge.attempt).bind(arrival.fingerprint).bind(arrival.ordinal)
 }
 
 /// The input of a unit, if it is short enough to be kept.

@@ -1,6 +1,6 @@
 //! The errors of the ledger.
 
-use refrain_core::state::RefusedUnit;
+use refrain_core::state::{Refusal, RefusedUnit};
 use refrain_core::{ContentError, KeyError, ParseError};
 
 use crate::database::DatabaseError;
@@ -71,6 +71,9 @@ pub enum LedgerError {
         /// The rule that forbids it.
         reason: RefusedUnit,
     },
+    /// A unit cannot get this status: the table of states does not list the transition.
+    #[error(transparent)]
+    Transition(#[from] Refusal),
     /// A claim met a unit that failed: it is neither free nor done.
     #[error("`{key}` is a unit that failed and is not applied; its job will retry it")]
     NotApplied {

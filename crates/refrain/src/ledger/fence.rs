@@ -28,6 +28,7 @@ use crate::database::statement::{Bound, Statement};
 use crate::database::{Database, DatabaseError, Transaction, place, retried};
 use crate::failpoint;
 use crate::lease::Lease;
+use crate::schemas::LEDGER;
 use crate::store::Store;
 use crate::user_database::Backend;
 
@@ -189,15 +190,22 @@ pub(crate) async fn stands(database: &Database, facts: &AttemptFacts) -> Result<
     }
 }
 
-/// Locks the fences until the transaction ends; false if one of them has been raised.
-pub(crate) async fn is_held(
+/// Locks the fences until the transaction ends. It is refused if one of them has been raised, and after a breaking migration that
+/// this release does not know: the database may belong to several projects, and a migration sees the workers of one alone.
+pub(crate) async fn held(
     transaction: &mut Transaction,
     footing: Footing,
     facts: &AttemptFacts,
-) -> std::result::Result<bool, DatabaseError> {
+) -> std::result::Result<Result<()>, DatabaseError> {
     let own = catalog::FENCE_HOLD.bind(footing.fence).bind(facts.attempt).bind(facts.nonce);
-    let held: Option<(i64, Option<i64>)> = transaction.fetch_optional(own.bind(footing.lane)).await?;
-    Ok(held.is_some_and(|(_, lane)| lane == footing.lane))
+    let held: Option<(i64, Option<i64>, i32)> = transaction.fetch_optional(own.bind(footing.lane)).await?;
+    Ok(match held {
+        Some((_, _, oldest)) if oldest > LEDGER.known() => {
+            Err(LedgerError::TooNew { found: oldest, known: LEDGER.known() })
+        }
+        Some((_, lane, _)) if lane == footing.lane => Ok(()),
+        _ => Err(LedgerError::Fenced { attempt: facts.number() }),
+    })
 }
 
 impl AttemptFacts {
@@ -237,9 +245,7 @@ impl Raised {
     pub(crate) async fn hold(&self, transaction: &mut Transaction) -> Result<()> {
         self.is_leased()?;
         let footing = Footing { fence: self.id, lane: self.lane };
-        if !is_held(transaction, footing, &self.facts).await? {
-            return Err(LedgerError::Fenced { attempt: self.facts.number() });
-        }
+        held(transaction, footing, &self.facts).await??;
         transaction.only_under(self.lease.clone());
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! differently from this judge, and after a lost answer every unit is judged here.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod trial_mark;
 
 use std::collections::HashMap;

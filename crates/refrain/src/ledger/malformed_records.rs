@@ -5,9 +5,11 @@
 //! its entry is deleted.
 
 use refrain_core::Key;
+use refrain_core::state::UnitEvent;
 
-use super::entry::{failed, fenced, kept, shortened};
+use super::entry::{fenced, kept, shortened};
 use super::judge::Arrival;
+use super::unit_state::{self, FailedUnit};
 use super::units::Units;
 use super::{Result, catalog};
 use crate::database::{place, retried};
@@ -42,9 +44,13 @@ impl<DB: Backend, T> Units<DB, T> {
                 Err(error) => return Ok(Err(error)),
             };
             for (arrival, record) in arrivals.iter().zip(records) {
-                let fail = failed(ledger, &judge, arrival).bind(1).bind("parked");
-                let fail = fail.bind(kept(&record.input)).bind(shortened(&record.message));
-                transaction.execute(fail.bind(None::<i64>).bind(place).bind(judge.nonce)).await?;
+                let (input, message) = (kept(&record.input), shortened(&record.message));
+                let failed = FailedUnit { arrival, found: None, failures: 1, input, message, place };
+                let fail = match unit_state::fail(UnitEvent::GaveUp, ledger, &judge, failed, None) {
+                    Ok(fail) => fail,
+                    Err(error) => return Ok(Err(error)),
+                };
+                transaction.execute(fail).await?;
             }
             transaction.commit(place!("unit-fail")).await?;
             Ok(Ok(()))

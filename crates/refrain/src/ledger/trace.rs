@@ -1,12 +1,12 @@
 //! The record of one unit, and the retry of one that is parked.
 
 use jiff::Timestamp;
-use refrain_core::state::UnitStatus;
+use refrain_core::state::{UnitEvent, UnitStatus};
 use refrain_core::{Key, ProjectName};
 use serde::Serializer;
 
 use super::judge::status_of;
-use super::{Ledger, Result, catalog};
+use super::{Ledger, Result, catalog, unit_state};
 use crate::database::{Database, DatabaseError, place, retried};
 use crate::store::instant;
 use crate::user_database::Backend;
@@ -164,21 +164,22 @@ pub(crate) async fn settle(
 ) -> Result<u64> {
     let settled = retried(|| async {
         let mut transaction = database.write().await?;
-        let (statement, place) = match settlement {
-            UnitSettlement::Retry => (&catalog::UNIT_UNPARK, place!("unpark")),
-            UnitSettlement::Done => (&catalog::UNIT_CONFIRM, place!("confirm")),
+        let (event, place) = match settlement {
+            UnitSettlement::Retry => (UnitEvent::Retried, place!("unpark")),
+            UnitSettlement::Done => (UnitEvent::Applied, place!("confirm")),
         };
         let mut settled = 0;
         for key in keys {
-            let settle = statement.bind(project.as_str()).bind(job).bind(key.as_str());
-            let settle =
-                settle.bind(run.map(|(scope, _)| scope.to_owned())).bind(run.map_or("", |(_, start)| start));
-            settled += transaction.execute(settle).await?;
+            let decide = match unit_state::decide(event, (project, job, key.as_str()), run) {
+                Ok(decide) => decide,
+                Err(error) => return Ok(Err(error)),
+            };
+            settled += transaction.execute(decide).await?;
         }
         transaction.commit(place).await?;
-        Ok::<_, DatabaseError>(settled)
+        Ok::<_, DatabaseError>(Ok(settled))
     });
-    Ok(settled.await?)
+    settled.await?
 }
 
 impl<DB: Backend> Ledger<DB> {

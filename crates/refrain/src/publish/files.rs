@@ -159,7 +159,7 @@ impl Publication {
         let published = PublishRecord { target: &self.target, mode: "files", rows };
         retried(|| async {
             let mut transaction = database.write().await?;
-            if fence::is_held(&mut transaction, self.footing, facts).await? {
+            if fence::held(&mut transaction, self.footing, facts).await?.is_ok() {
                 published.record(&mut transaction, ledger, self.footing.fence, facts).await?;
             }
             transaction.commit(place!("files")).await

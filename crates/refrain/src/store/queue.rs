@@ -1,7 +1,7 @@
 //! Rows of the queue, and of attempts that are delayed.
 //!
-//! The statements take one list of integers per column, which could be swapped unnoticed. This file alone puts them in order;
-//! callers name each value.
+//! The statements take one list of integers per column. This file alone puts them in order, and names them, so that two that are
+//! swapped are found; callers name each value.
 
 use std::time::Duration;
 
@@ -57,10 +57,15 @@ pub(crate) async fn insert(transaction: &mut Transaction, line: Line, queued: &[
     }
     let rows = Rows::default()
         .integers(queued.iter().map(|row| row.run))
+        .named("run")
         .integers(queued.iter().map(|row| number(row.attempts)))
+        .named("attempt")
         .integers(queued.iter().map(|row| i64::from(row.attempts.spent)))
+        .named("spent")
         .integers(queued.iter().map(|row| i64::from(row.attempts.suspicion)))
-        .booleans(queued.iter().map(|row| row.lane));
+        .named("suspicion")
+        .booleans(queued.iter().map(|row| row.lane))
+        .named("lane");
     transaction.execute(catalog::QUEUE_INSERT.bind(line.0).bind(rows)).await?;
     Ok(())
 }

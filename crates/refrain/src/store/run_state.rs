@@ -69,10 +69,15 @@ pub(crate) async fn open(
     let skipped = RunStanding::ABSENT.apply(RunEvent::Skipped)?.standing().outcome.map(RunOutcome::name);
     let rows = Rows::default()
         .texts(new_runs.iter().map(|run| run.key.to_string()))
+        .named("key")
         .integers(new_runs.iter().map(|run| run.start.as_microsecond()))
+        .named("window_start")
         .integers(new_runs.iter().map(|run| run.end.as_microsecond()))
+        .named("window_end")
         .texts(new_runs.iter().map(|run| skipped.filter(|_| run.skipped.is_some())))
-        .texts(new_runs.iter().map(|run| run.skipped.clone()));
+        .named("outcome")
+        .texts(new_runs.iter().map(|run| run.skipped.clone()))
+        .named("message");
     let opened: Vec<(i64, String)> = transaction.fetch_all(statements::RUN_OPEN.bind(job).bind(rows)).await?;
     Ok(opened.into_iter().map(|(id, key)| (key, id)).collect())
 }
@@ -127,13 +132,21 @@ pub(crate) async fn close(
     let outcomes: Vec<RunOutcome> = ends.iter().map(|end| closed_by(end.event)).collect::<Result<_>>()?;
     let rows = Rows::default()
         .integers(ends.iter().map(|end| end.run))
+        .named("run")
         .integers(ends.iter().map(|end| i64::from(end.attempt)))
+        .named("attempt")
         .integers(ends.iter().map(|end| end.version.map(i64::from)))
+        .named("version")
         .texts(outcomes.iter().map(|outcome| outcome.name()))
+        .named("outcome")
         .integers(ends.iter().map(|end| end.started_at))
+        .named("started_at")
         .texts(ends.iter().map(|end| end.message))
+        .named("message")
         .texts(ends.iter().map(|end| known_before(end.reason)))
-        .texts(ends.iter().map(|end| end.reason.map(FailureReason::name)));
+        .named("reason")
+        .texts(ends.iter().map(|end| end.reason.map(FailureReason::name)))
+        .named("failure");
     Ok(transaction.execute(statements::RUN_CLOSE.bind(worker).bind(rows)).await?)
 }
 
@@ -158,12 +171,19 @@ async fn insert_history(
 ) -> Result<u64> {
     let rows = Rows::default()
         .integers(ends.iter().map(|end| end.run))
+        .named("run")
         .integers(ends.iter().map(|end| i64::from(end.attempt)))
+        .named("number")
         .texts(events.iter().map(|event| event.name()))
+        .named("ended")
         .integers(ends.iter().map(|end| end.started_at))
+        .named("started_at")
         .texts(ends.iter().map(|end| end.message))
+        .named("message")
         .texts(ends.iter().map(|end| known_before(end.reason)))
-        .texts(ends.iter().map(|end| end.reason.map(FailureReason::name)));
+        .named("reason")
+        .texts(ends.iter().map(|end| end.reason.map(FailureReason::name)))
+        .named("failure");
     Ok(transaction.execute(statements::ATTEMPT_INSERT.bind(worker).bind(rows)).await?)
 }
 

@@ -82,7 +82,7 @@ pub trait Backend: Holds {
     /// The rows of a query with these columns, each as a JSON object, into a channel.
     #[doc(hidden)]
     fn objects(
-        pool: &Pool<Self>,
+        connection: &mut Self::Connection,
         bound: &BoundQuery,
         columns: &[String],
         taker: mpsc::Sender<String>,

@@ -59,7 +59,7 @@ macro_rules! alike {
         }
 
         async fn objects(
-            pool: &Pool<Self>,
+            connection: &mut Self::Connection,
             bound: &BoundQuery,
             columns: &[String],
             taker: mpsc::Sender<String>,
@@ -67,7 +67,7 @@ macro_rules! alike {
             let text = as_objects(Self::DIALECT, &bound.text, columns);
             let query = sqlx::query_scalar::<$database, String>(AssertSqlSafe(text));
             let query = query!(query, bound);
-            let mut rows = query.fetch(pool);
+            let mut rows = query.fetch(connection);
             while let Some(row) = poll_fn(|context| rows.as_mut().poll_next(context)).await {
                 if taker.send(row?).await.is_err() {
                     break;

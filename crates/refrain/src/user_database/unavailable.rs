@@ -20,8 +20,8 @@ impl DatabaseUnavailable {
         DatabaseUnavailable { name: name.to_owned(), address: address.to_string(), fault: None }
     }
 
-    pub(super) fn of(name: &str, address: &Address, error: sqlx::Error) -> DatabaseUnavailable {
-        DatabaseUnavailable { fault: Some(error.into()), ..DatabaseUnavailable::missing(name, address) }
+    pub(super) fn of(name: &str, address: &Address, error: DatabaseError) -> DatabaseUnavailable {
+        DatabaseUnavailable { fault: Some(error), ..DatabaseUnavailable::missing(name, address) }
     }
 
     /// Whether the same may succeed a moment later.

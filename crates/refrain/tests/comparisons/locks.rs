@@ -130,6 +130,13 @@ async fn the_fences_of_a_claim_group_are_raised_only_after_its_commit() {
 }
 
 #[tokio::test]
+async fn a_worker_registers_only_before_or_after_a_migration() {
+    let none = Wanted::rows("delete from refrain_migrations where number > 1").await;
+    let hold = message("migration/hold", &[]);
+    assert_eq!(none.beside(&hold, &hold).await, Waited);
+}
+
+#[tokio::test]
 async fn reading_publishes_waits_for_commits_and_blocks_new_ones() {
     let fences = Wanted::rows(FENCED).await;
     let publish = message("fence/hold", &["1", "2", "9", "1"]);
@@ -207,16 +214,16 @@ async fn a_schedule_edit_waits_for_a_tick_and_a_tick_skips_an_edit() {
 async fn statements_take_the_same_keys_in_one_order() {
     let keys = Wanted::rows("select 1").await;
     keys.are_taken_in_order(|keys, ones| {
-        message("unit/insert", &["1", "1", "7", "2", "9", keys, ones, ones])
+        message("unit/insert", &["1", "1", "7", "2", "9", "'applied'", keys, ones, ones])
     })
     .await;
     keys.are_taken_in_order(|keys, ones| {
-        let first = ["1", "1", "7", "2", "-1", "'tried'", "null", "null", "9"];
+        let first = ["1", "1", "7", "2", "-1", "'tried'", "null", "null", "9", "'parked'"];
         message("unit/blame", &[&first[..], &[keys, ones, ones, keys]].concat())
     })
     .await;
     keys.are_taken_in_order(|keys, ones| {
-        message("unit/claim_many", &[ones, keys, ones, ones, ones, ones, ones])
+        message("unit/claim_many", &["'applied'", ones, keys, ones, ones, ones, ones, ones])
     })
     .await;
     keys.are_taken_in_order(|runs, ones| {

@@ -201,3 +201,18 @@ async fn a_store_sees_the_intents_of_its_project_and_counts_those_for_another_st
     let stranded = Case::of("intent/stranded", &["'shop'", "'own'"], given).await;
     stranded.compares(&[of_another_project, "update refrain_intents set store = 'own'"]).await;
 }
+
+#[tokio::test]
+async fn a_migration_waits_for_live_workers_that_know_too_little() {
+    let given = "insert into refrain_workers (id, process, started_at, expires_at, schema, ledger_schema)
+        values (1, 'here/1', 0, 9000000000000000000, 5, 5)";
+    let expired = "update refrain_workers set expires_at = 0";
+    for (store, ledger) in [("6", "5"), ("5", "6")] {
+        Case::of("worker/older", &[store, ledger], given).await.compares(&[expired]).await;
+    }
+    let knows = "update refrain_workers set schema = 6, ledger_schema = 6";
+    Case::of("worker/older", &["6", "6"], given).await.compares(&[knows]).await;
+    let unknown = "update refrain_workers set schema = null, ledger_schema = null";
+    assert_eq!(Case::of("worker/older", &["1", "1"], given).await.met(unknown).await, 1);
+    Case::of("worker/all_alive", &[], given).await.compares(&[expired]).await;
+}

@@ -45,11 +45,15 @@ const fn anew(write: Write) -> Write {
 const READ: &str = "'[[1, \"k\", 5, 6, 1, 5, 6, \"STATUS\", FAILURES]]'";
 
 const WRITES: [Write; 19] = [
-    write("unit/insert", &["1", "1", "7", "2", "9", "'[[\"k\", 5, 6]]'"], &[UnitEvent::Applied]),
-    write("unit/claim", &["1", "'k'", "5"], &[UnitEvent::Applied]),
-    write("unit/claim_many", &["'[[1, \"k\", 5, 7, 2, 9, 1]]'"], &[UnitEvent::Applied]),
-    anew(write("unit/update", &["1", "7", "2", "9", READ], &[UnitEvent::Applied])),
-    anew(write("unit/page", &["1", "'k'", "1", "7", "2", "5", "'{}'", "9"], &[UnitEvent::Applied])),
+    write("unit/insert", &["1", "1", "7", "2", "9", "'applied'", "'[[\"k\", 5, 6]]'"], &[UnitEvent::Applied]),
+    write("unit/claim", &["1", "'k'", "5", "'applied'"], &[UnitEvent::Applied]),
+    write("unit/claim_many", &["'applied'", "'[[1, \"k\", 5, 7, 2, 9, 1]]'"], &[UnitEvent::Applied]),
+    anew(write("unit/update", &["1", "7", "2", "9", "'applied'", READ], &[UnitEvent::Applied])),
+    anew(write(
+        "unit/page",
+        &["1", "'k'", "1", "7", "2", "5", "'{}'", "9", "'applied'"],
+        &[UnitEvent::Applied],
+    )),
     write(
         "unit/fail",
         &["1", "'k'", "1", "7", "3", "5", "6", "1", "'failed'", "'{}'", "'why'", "null", "null", "9"],
@@ -67,12 +71,12 @@ const WRITES: [Write; 19] = [
     )),
     write(
         "unit/blame",
-        &["1", "1", "7", "3", "-2", "'why'", "null", "null", "9", "'[[\"k\", 5, 6, \"{}\"]]'"],
+        &["1", "1", "7", "3", "-2", "'why'", "null", "null", "9", "'parked'", "'[[\"k\", 5, 6, \"{}\"]]'"],
         &[UnitEvent::Suspected],
     ),
     anew(write(
         "unit/blame",
-        &["1", "1", "7", "3", "-2", "'why'", "null", "3", "9", "'[[\"k\", 5, 6, \"{}\"]]'"],
+        &["1", "1", "7", "3", "-2", "'why'", "null", "3", "9", "'parked'", "'[[\"k\", 5, 6, \"{}\"]]'"],
         &[UnitEvent::Suspected],
     )),
     // A redo reserves what is applied: the judge has decided over the row that this compares.
@@ -96,27 +100,28 @@ const WRITES: [Write; 19] = [
             "FAILURES",
             "1000000000000000000",
             "9",
+            "'parked'",
         ],
         &[UnitEvent::Reserved],
     )),
-    write("unit/doubt", &["1", "'k'", "7", "2", "'why'", "5", "9"], &[UnitEvent::Reserved]),
-    write("unit/unsend", &["1", "'k'", "7", "2", "5", "9"], &[UnitEvent::Failed]),
-    write("unit/confirm", &["'shop'", "'sync'", "'k'", "null", "''"], &[UnitEvent::Applied]),
-    write("unit/confirm_late", &["1", "'k'", "7", "2", "1", "5", "9"], &[UnitEvent::Applied]),
-    write("unit/unpark", &["'shop'", "'sync'", "'k'", "null", "''"], &[UnitEvent::Retried]),
+    write("unit/doubt", &["1", "'k'", "7", "2", "'why'", "5", "9", "'parked'"], &[UnitEvent::Reserved]),
+    write("unit/unsend", &["1", "'k'", "7", "2", "5", "9", "'failed'"], &[UnitEvent::Failed]),
+    write("unit/confirm", &["'shop'", "'sync'", "'k'", "null", "''", "'applied'"], &[UnitEvent::Applied]),
+    write("unit/confirm_late", &["1", "'k'", "7", "2", "1", "5", "9", "'applied'"], &[UnitEvent::Applied]),
+    write("unit/unpark", &["'shop'", "'sync'", "'k'", "null", "''", "'failed'"], &[UnitEvent::Retried]),
     // A unit that a restored store does not know is recorded as if it were new.
     anew(write(
         "unit/forgotten",
-        &["1", "'k'", "1", "7", "5", "6", "'{}'", "'why'", "50", "1000"],
+        &["1", "'k'", "1", "7", "5", "6", "'{}'", "'why'", "50", "1000", "'parked'"],
         &[UnitEvent::Reserved],
     )),
     // These two undo a failed try of other content: the row is about the applied content again.
     anew(write(
         "unit/restore",
-        &["1", "'[[1, \"k\", 4, 6, 1, 5, 6, \"STATUS\", FAILURES]]'"],
+        &["1", "'applied'", "'[[1, \"k\", 4, 6, 1, 5, 6, \"STATUS\", FAILURES]]'"],
         &[UnitEvent::Applied],
     )),
-    anew(write("unit/keep_first", &["'[[1, \"k\"]]'"], &[UnitEvent::Applied])),
+    anew(write("unit/keep_first", &["'applied'", "'[[1, \"k\"]]'"], &[UnitEvent::Applied])),
 ];
 
 /// Status, version and content of the row, and everything that shows whether it was written.

@@ -35,7 +35,8 @@ const FAILED_AGAIN: &str = "update refrain_units set failures = 2";
 
 #[tokio::test]
 async fn a_late_answer_confirms_only_its_own_reservation() {
-    let late = Case::of("unit/confirm_late", &["1", "'k'", "7", "2", "1", "5", "9"], RESERVED).await;
+    let late =
+        Case::of("unit/confirm_late", &["1", "'k'", "7", "2", "1", "5", "9", "'applied'"], RESERVED).await;
     let changes = [OTHER_FENCE, OTHER_ATTEMPT, OTHER_NONCE, OTHER_VERSION, OTHER_CONTENT, NOT_SENT];
     late.compares(&changes).await;
 }
@@ -49,20 +50,21 @@ async fn a_late_answer_is_noted_when_the_unit_has_changed_since() {
 
 #[tokio::test]
 async fn only_the_reserving_attempt_updates_the_message_of_a_doubt() {
-    let doubt = Case::of("unit/doubt", &["1", "'k'", "7", "2", "'why'", "5", "9"], RESERVED).await;
+    let doubt =
+        Case::of("unit/doubt", &["1", "'k'", "7", "2", "'why'", "5", "9", "'parked'"], RESERVED).await;
     doubt.compares(&[OTHER_FENCE, OTHER_ATTEMPT, OTHER_NONCE, OTHER_CONTENT, IS_APPLIED]).await;
 }
 
 #[tokio::test]
 async fn only_the_reserving_attempt_takes_a_reservation_back() {
-    let unsend = Case::of("unit/unsend", &["1", "'k'", "7", "2", "5", "9"], RESERVED).await;
+    let unsend = Case::of("unit/unsend", &["1", "'k'", "7", "2", "5", "9", "'failed'"], RESERVED).await;
     unsend.compares(&[OTHER_FENCE, OTHER_ATTEMPT, OTHER_NONCE, OTHER_CONTENT, NOT_SENT]).await;
 }
 
 #[tokio::test]
 async fn a_unit_is_reserved_only_as_it_was_read() {
     let first = ["1", "'k'", "1", "7", "3", "5", "6", "1", "'{}'", "'begun'"];
-    let arguments = [&first[..], &["1", "5", "6", "'failed'", "1", "1000", "11"]].concat();
+    let arguments = [&first[..], &["1", "5", "6", "'failed'", "1", "1000", "11", "'parked'"]].concat();
     let reserve = Case::of("unit/reserve", &arguments, FAILED).await;
     reserve.compares(&[OTHER_VERSION, OTHER_CONTENT, OTHER_ORDER, IS_PARKED, FAILED_AGAIN]).await;
 }
@@ -71,7 +73,7 @@ async fn a_unit_is_reserved_only_as_it_was_read() {
 async fn a_unit_in_doubt_is_reserved_again_only_by_its_run_and_in_time() {
     let first = ["1", "'k'", "1", "7", "3", "5", "6", "0", "'{}'", "'begun'"];
     let an_hour = "3600000000";
-    let arguments = [&first[..], &["1", "5", "6", "'parked'", "0", an_hour, "11"]].concat();
+    let arguments = [&first[..], &["1", "5", "6", "'parked'", "0", an_hour, "11", "'parked'"]].concat();
     let given = "insert into refrain_units
         (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, \
         status, sent)
@@ -82,21 +84,21 @@ async fn a_unit_in_doubt_is_reserved_again_only_by_its_run_and_in_time() {
 #[tokio::test]
 async fn a_unit_is_recorded_only_over_the_row_that_was_read() {
     let rows = r#"'[[1, "k", 8, 7, 1, 5, 6, "failed", 1]]'"#;
-    let update = Case::of("unit/update", &["1", "7", "3", "9", rows], FAILED).await;
+    let update = Case::of("unit/update", &["1", "7", "3", "9", "'applied'", rows], FAILED).await;
     update.compares(&[OTHER_VERSION, OTHER_CONTENT, OTHER_ORDER, IS_PARKED, FAILED_AGAIN]).await;
 }
 
 #[tokio::test]
 async fn a_unit_in_doubt_is_recorded_only_by_the_reserving_attempt() {
     let rows = r#"'[[1, "k", 8, 7, 1, 5, 6, "parked", 0]]'"#;
-    let update = Case::of("unit/update", &["1", "7", "2", "9", rows], RESERVED).await;
+    let update = Case::of("unit/update", &["1", "7", "2", "9", "'applied'", rows], RESERVED).await;
     update.compares(&[OTHER_FENCE, OTHER_ATTEMPT, OTHER_NONCE]).await;
 }
 
 #[tokio::test]
 async fn a_failed_try_is_withdrawn_only_if_the_row_is_unchanged() {
     let rows = r#"'[[1, "k", 3, 7, 1, 5, 6, "failed", 1]]'"#;
-    let restore = Case::of("unit/restore", &["1", rows], FAILED).await;
+    let restore = Case::of("unit/restore", &["1", "'applied'", rows], FAILED).await;
     let newer = "update refrain_units set applied_version = 2";
     let other = "update refrain_units set applied_fingerprint = 4";
     let changes = [OTHER_VERSION, OTHER_CONTENT, OTHER_ORDER, IS_PARKED, FAILED_AGAIN, newer, other, IS_SENT];
@@ -107,13 +109,13 @@ async fn a_failed_try_is_withdrawn_only_if_the_row_is_unchanged() {
 #[tokio::test]
 async fn an_applied_unit_has_no_failed_try_to_withdraw() {
     let rows = r#"'[[1, "k", 3, 7, 1, 5, 6, "applied", 1]]'"#;
-    let restore = Case::of("unit/restore", &["1", rows], FAILED).await;
+    let restore = Case::of("unit/restore", &["1", "'applied'", rows], FAILED).await;
     assert_eq!(restore.met(IS_APPLIED).await, 0);
 }
 
 #[tokio::test]
 async fn the_first_content_is_kept_only_where_its_row_was_written() {
-    let keep = Case::of("unit/keep_first", &[r#"'[[1, "k"]]'"#], FAILED).await;
+    let keep = Case::of("unit/keep_first", &["'applied'", r#"'[[1, "k"]]'"#], FAILED).await;
     keep.compares(&["update refrain_units set written = false", IS_APPLIED, IS_SENT]).await;
 }
 
@@ -150,7 +152,7 @@ async fn a_failure_is_recorded_only_over_an_older_unit_that_is_not_in_doubt() {
 #[tokio::test]
 async fn a_unit_is_suspected_only_over_an_older_one_that_is_not_in_doubt() {
     is_recorded_over("unit/blame", |redo| {
-        vec!["1", "1", "7", "3", "-1", "'tried'", "null", redo, "9", r#"'[["k", 5, 6, "{}"]]'"#]
+        vec!["1", "1", "7", "3", "-1", "'tried'", "null", redo, "9", "'parked'", r#"'[["k", 5, 6, "{}"]]'"#]
     })
     .await;
 }
@@ -177,7 +179,7 @@ async fn a_malformed_line_is_cleared_only_by_a_later_reading_of_its_place() {
 
 #[tokio::test]
 async fn a_restored_store_parks_only_units_from_before_the_restore() {
-    let arguments = ["1", "'k'", "1", "7", "5", "6", "'{}'", "'why'", "50", "200"];
+    let arguments = ["1", "'k'", "1", "7", "5", "6", "'{}'", "'why'", "50", "200", "'parked'"];
     let forgotten = Case::of("unit/forgotten", &arguments, APPLIED).await;
     forgotten.compares(&["update refrain_units set at = 200"]).await;
 }
@@ -231,9 +233,9 @@ async fn the_operator_decides_only_about_units_as_they_were_shown() {
     let arguments = ["'shop'", "'sync'", "'k'", "'here'", "'2020'"];
     let elsewhere = "update refrain_ledgers set scope = 'there'";
     let later = "update refrain_ledgers set window_start = '2021'";
-    let confirm = Case::of("unit/confirm", &arguments, given).await;
+    let confirm = Case::of("unit/confirm", &[&arguments[..], &["'applied'"]].concat(), given).await;
     confirm.compares(&[IS_FAILED, NOT_SENT, elsewhere, later]).await;
-    let unpark = Case::of("unit/unpark", &arguments, given).await;
+    let unpark = Case::of("unit/unpark", &[&arguments[..], &["'failed'"]].concat(), given).await;
     unpark.compares(&[IS_APPLIED, elsewhere, later]).await;
 }
 

@@ -193,3 +193,52 @@ async fn a_store_is_not_opened_when_its_server_fails_to_identify_itself() {
         "without it a copy could not be distinguished from the store: {place}"
     );
 }
+
+/// Holds the migrations of a store as another process does, while a step of this process waits for them.
+async fn waits_for_the_migrations<T: Send + 'static>(
+    database: &TestDatabase,
+    step: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let TestDatabase::Postgres { pool, .. } = database else { unreachable!() };
+    let mut holder = pool.begin().await.unwrap();
+    sqlx::query("select number from refrain.migrations order by number for update")
+        .fetch_all(&mut *holder)
+        .await
+        .unwrap();
+    let waiting = "select count(*) from pg_stat_activity where datname = current_database()
+        and wait_event_type = 'Lock' and query like '%refrain.migrations%for update%'";
+    let step = tokio::spawn(step);
+    let mut waits = 0;
+    eventually("it waits or is done", DEADLINE, async || {
+        waits = database.store_numbers(waiting).await[0];
+        waits > 0 || step.is_finished()
+    })
+    .await;
+    assert_eq!(waits, 1, "it waits");
+    holder.rollback().await.unwrap();
+    step.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_worker_that_registers_waits_for_a_migration() {
+    let database = TestDatabase::postgres().await;
+    let refrain = open(&database, [nothing("welcome")]).await;
+    refrain.enqueue("welcome", "42", &()).await.unwrap();
+    let ticking = refrain.clone();
+    let tick = Box::pin(async move { ticking.tick().await });
+    let ticked = waits_for_the_migrations(&database, tick).await;
+    assert_eq!(ticked.unwrap().ended, 1);
+}
+
+#[tokio::test]
+async fn a_migration_waits_for_a_worker_that_registers() {
+    let database = TestDatabase::postgres().await;
+    open(&database, []).await.close().await;
+    database.store("delete from refrain_migrations where number > 5").await;
+    database.store("alter table refrain_runs drop column failure").await;
+    database.store("alter table refrain_attempts drop column failure").await;
+    let url = database.url();
+    let migrate = Box::pin(async move { Refrain::migrate(&url).await });
+    let migrated = waits_for_the_migrations(&database, migrate).await;
+    assert_eq!(migrated.unwrap(), ["0006_failure"]);
+}

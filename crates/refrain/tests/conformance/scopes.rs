@@ -123,3 +123,23 @@ async fn an_error_of_a_scope_keeps_the_reports_of_the_scopes_before_it(database:
     assert_eq!(once.scopes.len(), 1, "acme is done already");
     assert!(once.scope_error.is_some() && !once.is_done());
 }
+
+#[every_store]
+async fn a_retry_of_a_window_leaves_its_scopes_alone(database: TestDatabase) {
+    let seen = Seen::default();
+    let scopes = Arc::new(Mutex::new(vec!["acme", "beta"]));
+    let refrain = open(&database, [digest(&seen, &scopes)]).await;
+    refrain.tick_at(june("02T00:01")).await.unwrap();
+    assert_eq!(seen.all().len(), 2);
+    // The scopes are frozen before the run of the window ends: it may fail although they have run.
+    let failed = "update refrain_runs set outcome = 'failed' where key not like '%/%'";
+    let cancelled = "update refrain_runs set outcome = 'cancelled' where key like '%/beta'";
+    database.store(failed).await;
+    database.store(cancelled).await;
+    let report = refrain.run("digest@2020-06-01", Ask::Retry).await.unwrap();
+    assert_eq!((report.did, report.scopes.len()), (Did::Ran, 0));
+    assert!(report.scope_error.is_none(), "{report:?}");
+    let of_window = ["06-01 done 2", "06-01/acme done 1", "06-01/beta cancelled 1"];
+    assert_eq!(run_states(&refrain, "digest").await, of_window);
+    assert_eq!(seen.all().len(), 2, "no scope has run again");
+}

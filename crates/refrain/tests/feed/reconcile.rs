@@ -115,6 +115,26 @@ async fn reconcile_compares_the_table_and_not_the_ledger(database: TestDatabase)
     }
 }
 
+/// A file has no functions that write.
+#[tokio::test]
+async fn a_query_that_would_write_is_not_executed_by_reconcile() {
+    let sync = Sync::of(TestDatabase::postgres().await).await;
+    sync.shop
+        .execute(
+            "create table readings (at timestamptz);
+             create function listed() returns table (id bigint, total integer) language plpgsql as $$ begin
+                 insert into readings values (now()); return query select cast(1 as bigint), 10; end $$",
+        )
+        .await;
+    sync.job("database = \"shop\"\nquery = \"select id, total from listed()\"", "", "", BULK);
+    assert_eq!(sync.run().await.0, "Ran done 1");
+    let readings = "select cast(count(*) as text) from readings";
+    assert_eq!(sync.shop.rows(readings).await, ["1"]);
+    let refused = reconcile(&sync).await.unwrap_err();
+    assert!(refused.contains("read-only transaction"), "{refused}");
+    assert_eq!(sync.shop.rows(readings).await, ["1"]);
+}
+
 #[both_databases]
 async fn columns_that_units_do_not_have_are_not_compared(database: TestDatabase) {
     for more in [BULK.to_owned(), BULK.replace("ledger = false\n", "")] {

@@ -28,6 +28,7 @@ mod lanes;
 mod left_running;
 mod lost;
 mod many;
+mod migrations;
 mod races;
 mod relays;
 mod surrogate;

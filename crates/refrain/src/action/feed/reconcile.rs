@@ -111,7 +111,7 @@ impl UnitsJob {
         let reader = UnitReader::of(&self.feed, &everything);
         let parts = PartBuilder::new(reader, self.feed.cursor.is_some(), PAGE_LINES_MAX);
         let mut source = match &self.feed.source {
-            FeedSource::Query(query) => self.read_query(query, &everything, parts).await?,
+            FeedSource::Query(query) => self.read_query(query, &everything, parts, true).await?,
             FeedSource::Command(_) => self.execute_unsupervised(run, &everything, parts)?,
         };
         let (mut number, mut unreadable) = (0, 0);

@@ -24,6 +24,7 @@ use tokio::time::sleep;
 use super::BEGINNING;
 use super::parts::{LineSplitter, PartBuilder, SourceLine, SourcePart};
 use crate::bind::context::About;
+use crate::database::begun_to_look_in;
 use crate::run::JobError;
 use crate::run::awaited_task::TaskResult;
 use crate::user_database::{Backend, BoundQuery, UserDatabase, message_of, on_pool};
@@ -61,12 +62,13 @@ impl SourceReader {
         about: &About,
         values: &Values,
         builder: PartBuilder,
+        only_looks: bool,
     ) -> Result<SourceReader, JobError> {
         let mut values = values.clone();
         values.watermark =
             values.watermark.map(|mark| if mark.is_empty() { BEGINNING.to_owned() } else { mark });
         on_pool!(database.connect().await?, |pool| SourceReader::of_pool(
-            query, pool, database, about, &values, builder
+            query, pool, database, about, &values, builder, only_looks
         )
         .await)
     }
@@ -78,6 +80,7 @@ impl SourceReader {
         about: &About,
         values: &Values,
         builder: PartBuilder,
+        only_looks: bool,
     ) -> Result<SourceReader, JobError> {
         let missing = || JobError::for_good("this job has no query");
         let bound = about.bound::<DB>([query], values, database.time()).await?;
@@ -85,7 +88,8 @@ impl SourceReader {
         let (pool, redactor) = (pool.clone(), about.redactor.clone());
         let (sender, parts) = mpsc::channel(1);
         let sender = PartSender { builder, sender };
-        let task = tokio::spawn(async move { Some(read_rows(&pool, &bound, &redactor, sender).await) });
+        let task =
+            tokio::spawn(async move { Some(read_rows(&pool, &bound, &redactor, sender, only_looks).await) });
         Ok(SourceReader { parts, task })
     }
 
@@ -197,6 +201,7 @@ async fn read_rows<DB: Backend>(
     bound: &BoundQuery,
     redactor: &Redactor,
     mut sender: PartSender,
+    only_looks: bool,
 ) -> Result<(), JobError> {
     let failed =
         |error: sqlx::Error| JobError::new(redactor.redact(&format!("the query: {}", message_of(&error))));
@@ -209,7 +214,7 @@ async fn read_rows<DB: Backend>(
         return Err(JobError::for_good(what));
     }
     let (row_sender, mut rows) = mpsc::channel(ROWS_AHEAD);
-    let asking = async { DB::objects(pool, bound, &columns, row_sender).await.map_err(failed) };
+    let asking = async { ask(pool, bound, &columns, row_sender, only_looks).await.map_err(failed) };
     if DB::DIALECT == Dialect::Sqlite {
         let not_spooled = |error: io::Error| {
             JobError::new(format!("the rows of the query cannot be written to a temporary file: {error}"))
@@ -229,6 +234,22 @@ async fn read_rows<DB: Backend>(
         sender.finish().await;
     };
     tokio::join!(asking, sending).0
+}
+
+/// Executes the query. A look does so in a transaction that must not write: a query can call functions that do.
+async fn ask<DB: Backend>(
+    pool: &Pool<DB>,
+    bound: &BoundQuery,
+    columns: &[String],
+    rows: mpsc::Sender<String>,
+    only_looks: bool,
+) -> Result<(), sqlx::Error> {
+    if !only_looks {
+        return DB::objects(&mut *pool.acquire().await?, bound, columns, rows).await;
+    }
+    let mut looking = begun_to_look_in(pool).await?;
+    DB::objects(&mut looking, bound, columns, rows).await?;
+    looking.rollback().await
 }
 
 /// Writes rows to a file that is already unlinked.

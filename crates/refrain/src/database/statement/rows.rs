@@ -6,6 +6,8 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows<'a> {
     pub(crate) columns: Vec<Column<'a>>,
+    /// The names of its columns, if the caller gives them.
+    pub(super) names: Vec<&'static str>,
 }
 
 /// The values of one column, in the order of the rows.
@@ -47,6 +49,13 @@ impl<'a> Rows<'a> {
 
     pub(crate) fn texts<V: Text<'a>>(mut self, values: impl IntoIterator<Item = V>) -> Self {
         self.columns.push(Column::Texts(values.into_iter().map(Text::text).collect()));
+        self
+    }
+
+    /// Names the column that was added last. If one column of a list has a name, all must have those that the statement gives them:
+    /// columns of one type that are swapped are found.
+    pub(crate) fn named(mut self, name: &'static str) -> Self {
+        self.names.push(name);
         self
     }
 

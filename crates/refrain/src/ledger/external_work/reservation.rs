@@ -7,15 +7,17 @@
 
 use std::time::Duration;
 
+use refrain_core::state::UnitEvent;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Circumstances, ExternalWork, persistently};
-use crate::database::statement::{Bound, Statement};
+use crate::database::statement::Bound;
 use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::ledger::entry::{self, fenced, kept, shortened};
-use crate::ledger::judge::{ABSENT, Arrival, Entry, UnitVerdict};
+use crate::ledger::judge::{Arrival, Entry, UnitVerdict};
 use crate::ledger::unit_list::key_of;
+use crate::ledger::unit_state::{self, Reservation, ReservedUnit};
 use crate::ledger::units::Units;
 use crate::ledger::{Result, catalog};
 use crate::user_database::Backend;
@@ -150,10 +152,18 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
             Err(error) => return Ok(Err(error.into())),
         };
         if let Some(before) = self.forgets(entry.as_ref()) {
-            transaction.execute(self.forgotten(arrival, &input, before)).await?;
+            let forgotten = match self.forgotten(arrival, &input, before) {
+                Ok(forgotten) => forgotten,
+                Err(error) => return Ok(Err(error)),
+            };
+            transaction.execute(forgotten).await?;
             return Ok(Ok((UnitVerdict::Parked, None)));
         }
-        let reserved = transaction.execute(self.reservation(arrival, entry.as_ref(), &input)).await?;
+        let reserve = match self.reservation(arrival, entry.as_ref(), &input) {
+            Ok(reserve) => reserve,
+            Err(error) => return Ok(Err(error)),
+        };
+        let reserved = transaction.execute(reserve).await?;
         if reserved == 1 {
             return Ok(Ok((verdict, entry.and_then(|entry| entry.over()))));
         }
@@ -172,32 +182,35 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
     }
 
     /// Parks such a unit. It is not a reservation of any attempt, so none takes it for its own and begins it.
-    fn forgotten<'a>(&self, arrival: &'a Arrival, input: &str, before: i64) -> Bound<'a> {
+    fn forgotten<'a>(&self, arrival: &'a Arrival, input: &str, before: i64) -> Result<Bound<'a>> {
         let (judge, raised) = (self.units.judge(), &self.units.fence.raised);
-        let park = catalog::UNIT_FORGOTTEN.bind(self.ledger).bind(arrival.key.as_str());
-        let park = park.bind(i64::from(judge.version)).bind(judge.fence);
-        let park = park.bind(arrival.fingerprint).bind(arrival.ordinal).bind(kept(input)).bind(FORGOTTEN);
-        park.bind(raised.store.created_at).bind(before)
+        let (said, times) = ((kept(input), FORGOTTEN), (raised.store.created_at, before));
+        unit_state::forgotten(UnitEvent::Reserved, self.ledger, &judge, arrival, said, times)
     }
 
-    fn reservation<'a>(&self, arrival: &'a Arrival, entry: Option<&'a Entry>, input: &str) -> Bound<'a> {
-        let judge = self.units.judge();
-        let is_same = |entry: &&Entry| {
-            entry.fingerprint == arrival.fingerprint && entry.version == i64::from(judge.version)
-        };
-        let failures = entry.filter(is_same).map_or(0, |entry| entry.failures.max(0));
-        let reserve = catalog::UNIT_RESERVE.bind(self.ledger).bind(arrival.key.as_str());
-        let reserve = reserve.bind(i64::from(judge.version)).bind(judge.fence).bind(judge.attempt);
-        let reserve = reserve.bind(arrival.fingerprint).bind(arrival.ordinal).bind(i64::from(failures));
-        let reserve = reserve.bind(kept(input)).bind(BEGUN);
-        let reserve = reserve.bind(entry.map_or(0, |entry| entry.version));
-        let reserve = reserve.bind(entry.and_then(|entry| entry.fingerprint));
-        let reserve = reserve.bind(entry.and_then(|entry| entry.ordinal));
-        let reserve = reserve.bind(entry.map_or(ABSENT, |entry| entry.status.as_str()));
-        let reserve = reserve.bind(entry.map_or(0, |entry| i64::from(entry.failures)));
+    fn reservation<'a>(
+        &self,
+        arrival: &'a Arrival,
+        entry: Option<&'a Entry>,
+        input: &str,
+    ) -> Result<Bound<'a>> {
         let since_max =
             self.about.again.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(SINCE_MAX));
-        reserve.bind(since_max.min(SINCE_MAX)).bind(judge.nonce)
+        let reserved = ReservedUnit {
+            arrival,
+            found: entry,
+            input: kept(input),
+            message: BEGUN,
+            since_max: since_max.min(SINCE_MAX),
+        };
+        unit_state::reserve(UnitEvent::Reserved, self.ledger, &self.units.judge(), reserved)
+    }
+
+    /// A unit as this very attempt has reserved it.
+    fn own<'r>(&self, arrival: &'r Arrival) -> Reservation<'r> {
+        let (ledger, raised) = (self.ledger, &self.units.fence.raised);
+        let (attempt, nonce) = (raised.facts.attempt, raised.facts.nonce);
+        Reservation { ledger, arrival, fence: raised.id, attempt, nonce }
     }
 
     /// Records that the outcome of this unit's work is unknown: it stays in doubt, with this message.
@@ -206,12 +219,8 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
         let Some(arrival) = self.arrivals.get(member) else { return Ok(()) };
         let (raised, key) = (&self.units.fence.raised, arrival.key.as_str());
         let message = format!("in doubt: {message}");
-        self.rewrite(|| {
-            let doubt = catalog::UNIT_DOUBT.bind(self.ledger).bind(key).bind(raised.id);
-            let doubt = doubt.bind(raised.facts.attempt).bind(shortened(&message));
-            doubt.bind(arrival.fingerprint).bind(raised.facts.nonce)
-        })
-        .await?;
+        let doubt = unit_state::doubt(UnitEvent::Reserved, self.own(arrival), shortened(&message))?;
+        self.rewrite(&doubt).await?;
         tracing::warn!(job = %raised.facts.job, key, error = message, "a unit is in doubt");
         if is_held {
             raised.tally.doubted(key, &message);
@@ -227,52 +236,49 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
         let Some(arrival) = self.arrivals.get(member).filter(|_| self.about.again.is_none()) else {
             return Ok(());
         };
-        let raised = &self.units.fence.raised;
-        self.rewrite(|| {
-            let unsend = catalog::UNIT_UNSEND.bind(self.ledger).bind(arrival.key.as_str());
-            let unsend = unsend.bind(raised.id).bind(raised.facts.attempt).bind(arrival.fingerprint);
-            unsend.bind(raised.facts.nonce)
-        })
-        .await
+        self.rewrite(&unit_state::unsend(UnitEvent::Failed, self.own(arrival))?).await
     }
 
     /// Records that these units were done, according to an answer that arrived after a take-over. A reservation of this very
     /// attempt that is unchanged since is confirmed, whatever the fence says: the answer is evidence of what happened, and ends
     /// a doubt that nothing else can end. If the unit has changed since, the answer is only recorded.
     pub(super) async fn answered_late(&self, arrivals: &[&Arrival]) -> Result<()> {
-        let (raised, version) = (&self.units.fence.raised, i64::from(self.units.judge().version));
+        let (raised, judge) = (&self.units.fence.raised, self.units.judge());
         let attempt = raised.facts.attempt;
-        let note =
+        let said =
             format!("attempt {attempt} of {} was answered late: its request was done, too", raised.facts.run);
         let confirmed = persistently(&raised.lease, || async {
             let (mut transaction, mut confirmed) = (raised.destination.database.write().await?, 0);
             for arrival in arrivals {
-                let about = |statement: &'static Statement| {
-                    let about = statement.bind(self.ledger).bind(arrival.key.as_str()).bind(raised.id);
-                    about.bind(attempt).bind(version).bind(arrival.fingerprint).bind(raised.facts.nonce)
+                let confirm = match unit_state::confirm_late(UnitEvent::Applied, &judge, self.own(arrival)) {
+                    Ok(confirm) => confirm,
+                    Err(error) => return Ok(Err(error)),
                 };
-                let one = transaction.execute(about(&catalog::UNIT_CONFIRM_LATE)).await?;
+                let one = transaction.execute(confirm).await?;
                 if one == 0 {
-                    transaction.execute(about(&catalog::UNIT_NOTE_LATE).bind(shortened(&note))).await?;
+                    let note = catalog::UNIT_NOTE_LATE.bind(self.ledger).bind(arrival.key.as_str());
+                    let note = note.bind(raised.id).bind(attempt).bind(i64::from(judge.version));
+                    let note = note.bind(arrival.fingerprint).bind(raised.facts.nonce).bind(shortened(&said));
+                    transaction.execute(note).await?;
                 }
                 confirmed += one;
             }
             transaction.commit(place!("unit-late")).await?;
-            Ok::<_, DatabaseError>(confirmed)
+            Ok::<_, DatabaseError>(Ok(confirmed))
         });
-        let (confirmed, heard) = (confirmed.await?, arrivals.len());
+        let (confirmed, heard) = (confirmed.await??, arrivals.len());
         tracing::warn!(job = %raised.facts.job, attempt, heard, confirmed, "answers came after a takeover");
         Ok(())
     }
 
     /// Writes to a reserved unit, under the fence.
-    async fn rewrite<'a>(&self, write: impl Fn() -> Bound<'a>) -> Result<()> {
+    async fn rewrite(&self, write: &Bound<'_>) -> Result<()> {
         let rewritten = persistently(&self.units.fence.raised.lease, || async {
             let mut transaction = match fenced(&self.units.fence.raised).await? {
                 Ok(transaction) => transaction,
                 Err(error) => return Ok(Err(error)),
             };
-            transaction.execute(write()).await?;
+            transaction.execute(write.clone()).await?;
             transaction.commit(place!("unit-doubt")).await?;
             Ok::<_, DatabaseError>(Ok(()))
         });

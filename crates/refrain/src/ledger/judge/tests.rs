@@ -6,7 +6,7 @@ const FENCE: i64 = 7;
 const ATTEMPT: i32 = 4;
 const NONCE: i64 = 100;
 
-fn judge() -> Judge {
+pub(in crate::ledger) fn judge() -> Judge {
     Judge {
         version: 1,
         on_change: OnChange::Update,
@@ -28,7 +28,7 @@ fn reserved() -> Entry {
 }
 
 /// A unit that this very attempt has applied.
-fn applied() -> Entry {
+pub(in crate::ledger) fn applied() -> Entry {
     Entry {
         key: "a".to_owned(),
         fingerprint: Some(5),

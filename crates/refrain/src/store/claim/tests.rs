@@ -23,7 +23,7 @@ use crate::store::queue_line::Priority;
 use crate::store::reopen::{Reopened, Reopening, reopen};
 use crate::store::take_over::take_over;
 use crate::store::vouch::{Vouching, vouch};
-use crate::store::{Reality, begun_commands, delayed, workers};
+use crate::store::{Reality, StoreError, begun_commands, delayed, workers};
 
 const LEASE: Duration = Duration::from_hours(1);
 
@@ -59,6 +59,14 @@ impl World {
             skipped: None,
         };
         assert!(open_one(&self.store, self.job, WhileRunning::Queue, &new_run, "test").await.unwrap());
+    }
+
+    /// Executes a statement in the file, as another program would.
+    async fn execute(&self, text: &str) {
+        let file = SqliteConnectOptions::new().filename(self.directory.path().join("refrain.db"));
+        let mut behind = SqliteConnection::connect_with(&file).await.unwrap();
+        behind.execute(sqlx::AssertSqlSafe(text.to_owned())).await.unwrap();
+        behind.close().await.unwrap();
     }
 
     async fn worker(&self) -> i64 {
@@ -214,11 +222,7 @@ async fn the_oldest_of_several_due_retries_enters_the_lane() {
         world.ends(worker, &held[0], again(Duration::from_hours(wait))).await;
         runs.push(held[0].run);
     }
-    let path = world.directory.path().join("refrain.db");
-    let mut behind =
-        SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(path)).await.unwrap();
-    behind.execute("update refrain_delayed set wake_at = wake_at - 86400000000").await.unwrap();
-    behind.close().await.unwrap();
+    world.execute("update refrain_delayed set wake_at = wake_at - 86400000000").await;
     assert_eq!(delayed::wake(&world.store, 10).await.unwrap(), 2);
     let request = world.request(worker);
     let held = world.claimed(request).await;
@@ -242,6 +246,19 @@ async fn an_operator_settles_only_the_attempt_that_was_shown() {
     assert!(world.settles(run, 1).await);
     assert_eq!((world.outcome(run).await.as_deref(), world.look(run).await.attempt), (Some("done"), 2));
     assert!(!world.settles(run, 2).await, "it is done");
+}
+
+#[tokio::test]
+async fn a_worker_registers_only_if_its_release_knows_both_schemas() {
+    for table in ["refrain_migrations", "refrain_ledger_migrations"] {
+        let world = World::new().await;
+        world.worker().await;
+        let later =
+            format!("insert into {table} (number, name, applied_at, oldest) values (99, 'later', 0, 99)");
+        world.execute(&later).await;
+        let refused = workers::register(&world.store, "elsewhere/1/1/1", LEASE).await.unwrap_err();
+        assert!(matches!(refused, StoreError::TooNew { found: 99, .. }), "{table}: {refused}");
+    }
 }
 
 #[tokio::test]
