@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     audit, backup, cancel, check, checkpoint, completions, effects, enqueue, init, logs, man, migrate, next,
-    pause, prune, reconcile, recover, retry, run, runs, serve, show, status, tick, trace, why,
+    once, pause, prune, reconcile, recover, retry, run, runs, serve, show, status, tick, trace, why,
 };
 use crate::person::Deciding;
 
@@ -84,9 +84,11 @@ pub(crate) enum RefrainCommand {
     Serve(serve::Arguments),
     /// Queue a run by its key, once.
     Enqueue(enqueue::Arguments),
+    /// Execute a command at most once for a key, however often it is called.
+    Once(once::Arguments),
     /// List the decisions of operators, with who and why, newest first.
     Audit(audit::Arguments),
-    /// List what an operator must decide: calls without an answer, commands that were cut off.
+    /// List what an operator must decide: effects and calls without an answer, commands that were cut off. Or decide it.
     Effects(effects::Arguments),
     /// Show the state of every window: a grid of the newest, job by job.
     Status(status::Arguments),
@@ -143,6 +145,7 @@ impl RefrainCommand {
             | Self::Recover(recover::Arguments { deciding, .. })
             | Self::Prune(prune::Arguments { deciding, .. }) => Some(deciding),
             Self::Checkpoint(checkpoint::Arguments { verb }) => verb.deciding(),
+            Self::Effects(effects::Arguments { verb, .. }) => verb.as_ref()?.deciding(),
             _ => None,
         }
     }
@@ -157,6 +160,7 @@ impl RefrainCommand {
             Self::Tick(_) => "tick",
             Self::Serve(_) => "serve",
             Self::Enqueue(_) => "enqueue",
+            Self::Once(_) => "once",
             Self::Audit(_) => "audit",
             Self::Effects(_) => "effects",
             Self::Status(_) => "status",

@@ -14,6 +14,7 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod next;
+pub(crate) mod once;
 pub(crate) mod pause;
 pub(crate) mod prune;
 pub(crate) mod reconcile;

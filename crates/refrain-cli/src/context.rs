@@ -166,6 +166,17 @@ impl Context {
         decided(opening, project).await
     }
 
+    /// Opens the store to guard a command of the caller. It is created if there is none; jobs and their databases are left alone.
+    pub(crate) async fn guard(&self) -> Result<OpenProject, CliError> {
+        let project = self.project()?;
+        let opening = project.opening_alone(self.store.as_deref())?;
+        if self.store.is_none() && opening.is_new() {
+            self.make_folder(project.root())?;
+        }
+        let refrain = opening.only_deciding().open().await?;
+        Ok(OpenProject { refrain, project })
+    }
+
     /// The same, with the databases that jobs write to.
     pub(crate) async fn decide_around(&self) -> Result<OpenProject, CliError> {
         let project = self.project()?;

@@ -17,24 +17,40 @@ use crate::problems::{draw, in_order};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     /// It is done, now or before.
-    Done = 0,
+    Done,
     /// Something failed, or something was found.
-    Failed = 1,
+    Failed,
     /// The caller must change something: the command, a file, a permission or a URL.
-    Usage = 2,
+    Usage,
     /// An operator must decide.
-    Waits = 4,
+    Waits,
     /// The store is busy, full or unreachable; the same command may succeed later.
-    Unavailable = 75,
+    Unavailable,
     /// It took too long.
-    TimedOut = 124,
+    TimedOut,
     /// A signal stopped it.
-    Interrupted = 130,
+    Interrupted,
+    /// The exit code of a command that was executed for the caller.
+    OfCommand(u8),
 }
 
 impl Exit {
+    /// What a command that was executed for the caller ended with.
+    pub(crate) fn of_command(code: u8) -> Exit {
+        if code == 0 { Exit::Done } else { Exit::OfCommand(code) }
+    }
+
     pub(crate) fn code(self) -> u8 {
-        self as u8
+        match self {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Waits => 4,
+            Exit::Unavailable => 75,
+            Exit::TimedOut => 124,
+            Exit::Interrupted => 130,
+            Exit::OfCommand(code) => code,
+        }
     }
 }
 

@@ -88,6 +88,7 @@ async fn act(context: &Context, command: RefrainCommand) -> Result<Exit, CliErro
         RefrainCommand::Tick(arguments) => commands::tick::tick(context, &arguments).await,
         RefrainCommand::Serve(arguments) => commands::serve::serve(context, &arguments).await,
         RefrainCommand::Enqueue(arguments) => commands::enqueue::enqueue(context, &arguments).await,
+        RefrainCommand::Once(arguments) => commands::once::once(context, &arguments).await,
         RefrainCommand::Audit(arguments) => commands::audit::audit(context, &arguments).await,
         RefrainCommand::Effects(arguments) => commands::effects::effects(context, &arguments).await,
         RefrainCommand::Status(arguments) => commands::status::status(context, &arguments).await,

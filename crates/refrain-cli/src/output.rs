@@ -101,6 +101,15 @@ impl Output {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
+    /// Prints a result to stderr, for a command whose stdout belongs to another program. As text it may be left out.
+    pub(crate) fn aside(self, result: &(impl Serialize + Display), is_quiet: bool) {
+        if self.json {
+            drop(writeln!(anstream::stderr().lock(), "{}", self.object(result)));
+        } else if !is_quiet {
+            self.say(result);
+        }
+    }
+
     /// Asks a question; without a terminal the answer is no, with `--yes` it is yes.
     pub(crate) fn ask(self, question: impl Display) -> bool {
         if self.yes {

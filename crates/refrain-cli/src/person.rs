@@ -17,7 +17,7 @@ pub(crate) struct Deciding {
     #[arg(long = "as", value_name = "NAME", env = "REFRAIN_WHO")]
     pub(crate) who: Option<String>,
     /// Why. The reason is kept with the decision; `show` and `trace` print it.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", alias = "because")]
     pub(crate) why: Option<String>,
 }
 

@@ -15,6 +15,8 @@ pub(crate) enum StopStep {
     Drain,
     /// Return running attempts to the queue.
     StopNow,
+    /// End the command of the caller.
+    EndCommand,
 }
 
 /// Work that was waited for.
@@ -72,6 +74,11 @@ impl Signals {
                     is_interrupted = true;
                     stop.stop_now();
                     output.say("stopping: running attempts return to the queue");
+                }
+                Some(StopStep::EndCommand) => {
+                    is_interrupted = true;
+                    stop.drain();
+                    output.say("ending the command");
                 }
                 None => return Finished { result: None, is_interrupted: true },
             }

@@ -203,6 +203,7 @@ fn follow(document: &str) -> usize {
 fn every_command_line_in_the_documents_works_and_prints_what_they_say() {
     let documents = [
         "CONTRIBUTING.md",
+        "docs/EFFECTS.md",
         "docs/FILES.md",
         "docs/JOBS.md",
         "docs/PUBLISH.md",
@@ -226,14 +227,40 @@ fn the_readme_begins_with_one_command_and_shows_what_it_prints() {
 fn the_page_of_commands_names_every_command() {
     let help = String::from_utf8(run("refrain --help", &root()).stdout).unwrap();
     let page = std::fs::read_to_string(root().join("docs/COMMANDS.md")).unwrap();
-    let listed =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    let names: Vec<&str> = names.filter(|name| !["", "help"].contains(name)).collect();
+    let names = commands(&help);
     assert!(names.len() > 20, "{help}");
     for name in names {
         assert!(page.contains(&format!("`{name}")), "docs/COMMANDS.md does not name `{name}`");
     }
+}
+
+#[test]
+fn the_page_of_effects_types_every_verb_and_names_every_policy() {
+    let help = String::from_utf8(run("refrain effects --help", &root()).stdout).unwrap();
+    let typed = command_lines("docs/EFFECTS.md");
+    let verbs = commands(&help);
+    assert!(verbs.contains(&"confirm"), "{help}");
+    let calls = verbs.iter().map(|verb| format!("refrain -C shop effects {verb} ")).chain([
+        "refrain -C shop effects".to_owned(),
+        "refrain -C shop effects --suppressed".to_owned(),
+        "refrain -C shop once ".to_owned(),
+    ]);
+    for call in calls {
+        assert!(typed.iter().any(|line| line.starts_with(&call)), "docs/EFFECTS.md does not type `{call}`");
+    }
+    let policies = ["hold", "provider-key", "at-most-once", "at-least-once"];
+    let page = std::fs::read_to_string(root().join("docs/EFFECTS.md")).unwrap();
+    for word in policies {
+        assert!(page.contains(&format!("`{word}")), "docs/EFFECTS.md does not explain `{word}`");
+    }
+}
+
+/// The commands that a `--help` lists.
+fn commands(help: &str) -> Vec<&str> {
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !["", "help"].contains(name)).collect()
 }
 
 #[test]

@@ -25,11 +25,13 @@ macro_rules! edges {
 mod backfill;
 pub mod diagram;
 mod effect;
+mod fact;
 mod run;
 mod unit;
 
 pub use backfill::{BackfillEvent, BackfillState};
-pub use effect::{Doubt, EffectEvent, EffectState, Hold, InDoubtPolicy, NextStep, ProbeAnswer};
+pub use effect::{Doubt, EffectEvent, EffectState, Hold, InDoubtPolicy, NextStep, ProbeAnswer, SendAnswer};
+pub use fact::{Admission, FactVersion, admit};
 pub use run::{
     AttemptChange, Attempts, FailureReason, Open, RunEvent, RunNode, RunOutcome, RunStanding, RunTransition,
 };

@@ -77,9 +77,9 @@ fn i19_applied_and_abandoned_are_final_and_nothing_unconfirms() {
     assert!(EffectState::Abandoned.is_final());
     let after: Vec<_> = EffectState::Confirmed.edges().map(|edge| (edge.event, edge.to)).collect();
     assert_eq!(after, [(EffectEvent::Undone, EffectState::Undone)]);
-    for over in [EffectState::Undone, EffectState::Suppressed, EffectState::Abandoned] {
-        assert!(over.is_final(), "an effect that is {over} is never sent");
-    }
+    assert!(EffectState::Undone.is_final(), "an effect that was undone is never sent");
+    let after: Vec<_> = EffectState::Suppressed.edges().map(|edge| (edge.event, edge.to)).collect();
+    assert_eq!(after, [(EffectEvent::Released, EffectState::Pending)], "only the operator has it sent");
 }
 
 #[test]
@@ -196,6 +196,18 @@ fn effects_settle_also_while_the_run_is_computed_again() {
 }
 
 #[test]
+fn a_run_with_a_refused_effect_is_partial_until_that_is_settled() {
+    let waiting = after(&[RunEvent::Opened, RunEvent::Claimed, RunEvent::Waits]).unwrap();
+    let partial = waiting.apply(RunEvent::Refused).unwrap().standing();
+    assert_eq!(partial, RunStanding { outcome: Some(RunOutcome::Partial), open: None });
+    assert_eq!(partial.apply(RunEvent::Settled).unwrap().standing().node(), RunNode::Done);
+
+    let queued = waiting.apply(RunEvent::Reopened).unwrap().standing();
+    let refused = queued.apply(RunEvent::Refused).unwrap().standing();
+    assert_eq!(refused, RunStanding { outcome: Some(RunOutcome::Partial), open: Some(Open::Queued) });
+}
+
+#[test]
 fn only_a_crash_alone_costs_an_attempt() {
     let mut attempts = Attempts::default();
     let mut run = RunStanding::default();
@@ -237,10 +249,10 @@ proptest! {
             prop_assert!(before.outcome.is_none() || now.outcome.is_some(), "an outcome is never lost");
             let attempt_ended = before.open == Some(Open::Running) && now.open.is_none();
             if before.outcome.is_some() && before.outcome != now.outcome {
-                prop_assert!(attempt_ended || matches!(event, RunEvent::Settled | RunEvent::Vouched), "{event} changed the outcome");
+                prop_assert!(attempt_ended || matches!(event, RunEvent::Settled | RunEvent::Refused | RunEvent::Vouched), "{event} changed the outcome");
             }
             if before.is_done() && !now.is_done() {
-                prop_assert!(attempt_ended, "{event} made a done window look undone");
+                prop_assert!(attempt_ended || event == RunEvent::Refused, "{event} made a done window look undone");
             }
             if !before.is_open() && now.is_open() {
                 prop_assert!(matches!(event, RunEvent::Opened | RunEvent::Reopened), "{event} queued it");
@@ -263,7 +275,7 @@ proptest! {
             let before = effect;
             effect = effect.apply(event).unwrap();
             match event {
-                EffectEvent::Unanswered => doubtful = true,
+                EffectEvent::Unanswered | EffectEvent::StillUnanswered => doubtful = true,
                 EffectEvent::ProbeAbsent
                 | EffectEvent::ProviderKey
                 | EffectEvent::AtLeastOnce

@@ -10,10 +10,10 @@ pub use crate::error::checkpoint::POSITION_BYTES_MAX;
 pub use crate::publish::comparison::{Difference, Differences};
 pub use crate::refrain::{
     AlarmRecord, AttemptEnd, AttemptRecord, AttemptUnits, Cancelling, CheckpointMove, CheckpointOf,
-    CheckpointRecord, DecisionRecord, DedupeRecord, DoubtRecord, EffectRecord, EnqueueReport, ForeignLedger,
-    JobRecord, JobStatus, JobView, LISTED_RUNS_MAX, OutputPlace, OutputRecord, RequestWay, RunDetails,
-    RunList, RunRecord, RunRequest, RunStatus, RunSummary, ScopeError, Settlement, StatusReport, StoreOrigin,
-    Trace, UnitDedupes, Why, WorkerRecord,
+    CheckpointRecord, DecisionRecord, DedupeRecord, DoubtRecord, EnqueueReport, ForeignLedger, JobRecord,
+    JobStatus, JobView, LISTED_RUNS_MAX, OutputPlace, OutputRecord, RequestWay, RunDetails, RunList,
+    RunRecord, RunRequest, RunStatus, RunSummary, ScopeError, Settlement, StatusReport, StoreOrigin, Trace,
+    UnitDedupes, Why, WorkerRecord,
 };
 pub use crate::store::fsck::Finding;
 pub use crate::store::identity::IdentityDoubt;

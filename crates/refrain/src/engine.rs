@@ -5,7 +5,7 @@
 
 pub(crate) mod executor;
 pub(crate) mod finisher;
-mod heartbeat;
+pub(crate) mod heartbeat;
 mod isolation;
 mod lateness;
 mod loops;

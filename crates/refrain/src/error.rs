@@ -36,6 +36,24 @@ pub enum Error {
         /// The jobs of this process.
         known: Vec<JobName>,
     },
+    /// A version is too high.
+    #[error("version {0} is too high: the highest is 2147483647")]
+    Version(u32),
+    /// A decision that makes no sense for this kind of entry.
+    #[error("`{verb}` makes no sense for {what}\n  {instead}")]
+    Senseless {
+        /// What the decision was about.
+        what: String,
+        /// The decision.
+        verb: &'static str,
+        /// What is possible instead.
+        instead: String,
+    },
+    /// No effect has this key, or this version.
+    #[error(
+        "there is no effect `{0}`\n  what waits for a decision: refrain effects; everything about a key: refrain trace KEY"
+    )]
+    NoEffect(String),
     /// The job has no windows.
     #[error("`{0}` has no timetable, so it has no windows\n  name a key instead: {0}#KEY")]
     NoWindows(JobName),
@@ -208,7 +226,12 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Store(StoreError::Database(error)) => error.is_transient(),
-            Self::Store(StoreError::ClocksApart { .. } | StoreError::OlderWorker { .. }) => true,
+            Self::Store(
+                StoreError::ClocksApart { .. }
+                | StoreError::OlderWorker { .. }
+                | StoreError::TooEarly { .. }
+                | StoreError::BeingSent { .. },
+            ) => true,
             Self::Ledger(error) => error.is_transient(),
             Self::Destination { source, .. } => source.is_transient(),
             Self::DatabaseUnavailable(error) => error.is_transient(),

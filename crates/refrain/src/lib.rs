@@ -50,6 +50,7 @@
 //!   crate; [`ledger::Units`] apply batches inside a job.
 //! - [`admin`]: what happened and why, and the decisions of operators: records that serialize to the JSON of the
 //!   command line.
+//! - [`effects`]: what happens outside the database, at most once: [`Refrain::effect`] and [`Refrain::once`].
 //! - [`project`]: jobs that are described by files.
 //! - [`error`](mod@error): what can go wrong, and what the caller can do about it.
 //! - [`host`]: what a binary that executes commands calls first.
@@ -64,6 +65,8 @@ pub mod action;
 pub mod admin;
 mod bind;
 mod database;
+mod effect;
+pub mod effects;
 mod engine;
 pub mod error;
 #[doc(hidden)]
@@ -90,7 +93,10 @@ pub use engine::settings::Settings;
 pub use error::Error;
 pub use job::{Definition, Job};
 pub use ledger::{Claim, Ledger};
-pub use refrain::{Ask, Did, Enqueued, OpenOptions, Patience, Refrain, RunReport, Serving, StopHandle};
+pub use refrain::{
+    Ask, Did, EffectError, Enqueued, NotPerformed, Once, OpenOptions, Patience, Refrain, RunReport, Serving,
+    StopHandle,
+};
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, WhileRunning, key};
 pub use run::{JobError, Run};
@@ -104,6 +110,11 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/LEDGER.md")]
 struct Guide;
+
+/// And those about effects.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/EFFECTS.md")]
+struct EffectsGuide;
 
 /// And those about schedules.
 #[cfg(doctest)]

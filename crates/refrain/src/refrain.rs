@@ -7,16 +7,21 @@ mod cancel;
 mod checkpoints;
 mod decisions;
 mod doubts;
+mod effect_decisions;
+mod effect_error;
 mod effects;
 mod enqueue;
+mod inbox;
 mod job_view;
 mod jobs;
 mod migrate;
+mod once;
 mod open_options;
 mod open_project;
 mod output;
 mod patience;
 mod pause;
+mod perform;
 mod prune;
 mod reconcile;
 mod recover;
@@ -43,12 +48,17 @@ pub use cancel::Cancelling;
 pub use checkpoints::{CheckpointMove, CheckpointOf, CheckpointRecord};
 pub use decisions::DecisionRecord;
 pub use doubts::{DoubtRecord, Settlement};
+pub use effect_decisions::{DecidedEffect, EffectVerb};
+pub use effect_error::{EffectError, NotPerformed};
 pub use effects::EffectRecord;
 pub use enqueue::{EnqueueReport, Enqueued};
+pub use inbox::{DecidedEntry, InboxEntry};
 pub use job_view::JobView;
+pub use once::{Once, OnceReport};
 pub use open_options::OpenOptions;
 pub use output::{OutputPlace, OutputRecord};
 pub use patience::Patience;
+pub use perform::{EffectKey, EffectRequestBuilder, Performed, RECEIPT_BYTES_MAX};
 pub use recover::{ForeignLedger, StoreOrigin};
 pub use run::Ask;
 pub use run_details::RunDetails;
@@ -63,6 +73,7 @@ pub use why::Why;
 pub use workers::WorkerRecord;
 
 use crate::database::Address;
+use crate::effect::sending_worker::SendingWorker;
 use crate::engine::Engine;
 use crate::engine::notify::Notifier;
 use crate::engine::service::Stop;
@@ -116,6 +127,8 @@ pub struct Refrain {
     simulated: Option<Timestamp>,
     /// The operator who decides; none if a program decides and names no operator.
     person: Option<Person>,
+    /// The worker that holds the effects which this process sends by itself.
+    sending: SendingWorker,
 }
 
 impl Refrain {
@@ -147,8 +160,9 @@ impl Refrain {
         StopHandle::of(&self.stop)
     }
 
-    /// Closes the connections to the store.
+    /// Closes the connections to the store, of all clones. An effect that is being sent is in doubt then.
     pub async fn close(self) {
+        self.sending.retire(self.store()).await;
         self.engine.store.database.close().await;
     }
 

@@ -15,6 +15,7 @@ catalog! {
     MIGRATION_LATEST = "sql/migration/latest.sql",
     MIGRATION_OLDEST = "sql/migration/oldest.sql",
     MIGRATION_RECORD = "sql/migration/record.sql",
+    MIGRATION_SHARE = "sql/migration/share.sql",
 }
 
 /// The tables of a store.
@@ -30,10 +31,11 @@ pub(crate) static STORE: Schema = Schema {
             Breaking "0004_audit",
             Breaking "0005_releases",
             Additive "0006_failure",
+            Additive "0007_effects",
         ]
     ),
-    // Attempts are listed with why they failed.
-    readable: 6,
+    // Effects are listed with what became of them.
+    readable: 7,
     place: place!("migrate"),
     latest: &MIGRATION_LATEST,
     oldest: &MIGRATION_OLDEST,

@@ -6,10 +6,11 @@
 //! - **A run exists once**, because of `unique (job, key)`. Opening is an insert that may find it.
 //! - **An open run is in one place**: in the queue, delayed, or waiting for its lane. It gets there when the run is inserted or by
 //!   the compare-and-set of `reopen.rs`, and in no other way.
-//! - **The state of a run is written in `run_state.rs`**, by transitions of the table in `refrain_core::state`.
+//! - **The state of a run is written in `run_state.rs`**, that of an effect in `effect_state.rs`, by transitions of the tables in
+//!   `refrain_core::state`.
 //! - **An attempt ends once**: its ending takes it out of the queue under its lease and number, and no other ending is recorded.
 //!   Recording it again after a lost answer finds that it was recorded.
-//! - **Locks are taken in one order**: job or schedule, worker, lease, lane, run, queue; rows of one table in the order of their
+//! - **Locks are taken in one order**: job or schedule, worker, lease, lane, run, queue, effect; rows of one table in the order of their
 //!   keys.
 //! - **Time is the database's**: leases and delays are counted by its clock, because the clocks of machines differ.
 
@@ -22,6 +23,9 @@ pub(crate) mod claim;
 pub(crate) mod counts;
 pub(crate) mod dedupes;
 pub(crate) mod delayed;
+pub(crate) mod effect_decision;
+pub(crate) mod effect_reservation;
+pub(crate) mod effect_state;
 pub(crate) mod effects;
 pub(crate) mod enqueue;
 mod error;
@@ -32,6 +36,7 @@ pub(crate) mod identity;
 pub(crate) mod intents;
 pub(crate) mod jobs;
 pub(crate) mod lanes;
+pub(crate) mod message;
 pub(crate) mod migrate;
 pub(crate) mod open;
 pub(crate) mod outputs;

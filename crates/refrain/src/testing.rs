@@ -13,6 +13,7 @@ pub fn statements() -> Vec<(&'static str, &'static str, &'static str)> {
     store::catalog::ALL
         .iter()
         .chain(store::run_state::ALL)
+        .chain(store::effect_state::ALL)
         .chain(ledger::catalog::ALL)
         .chain(ledger::unit_state::ALL)
         .chain(schemas::ALL)

@@ -40,7 +40,8 @@ fn mentioned(text: &str) -> Vec<(String, Vec<String>)> {
         if !is_begin || word.is_empty() || word.starts_with('-') {
             continue;
         }
-        let line = rest.split(ENDS).next().unwrap_or_default();
+        // What follows ` -- ` are the words of another program.
+        let line = rest.split(ENDS).next().and_then(|line| line.split(" -- ").next()).unwrap_or_default();
         let options = line.split_whitespace().filter_map(|part| part.strip_prefix("--"));
         let options = options.map(|option| option.chars().take_while(|letter| is_word(*letter)).collect());
         found.push((word, options.filter(|option: &String| !option.is_empty()).collect()));
@@ -98,6 +99,6 @@ fn advice_names_only_commands_that_exist() {
 #[test]
 fn a_command_or_an_option_that_does_not_exist_is_found() {
     let text = "look: refrain backfill export; `refrain run X --agian`, or refrain checkpoint set --window W\n\
-        a newer refrain has it; Refrain does nothing; refrain --json runs; `refrain retry RUN --done`";
+        a newer refrain has it; Refrain does nothing; refrain --json runs; `refrain retry RUN --done`; refrain once KEY -- curl --fail";
     assert_eq!(unknown(text), ["refrain backfill", "refrain run --agian"]);
 }

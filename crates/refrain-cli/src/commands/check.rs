@@ -1,4 +1,7 @@
 //! `refrain check`: lists every problem in the files, or what each job does.
+//!
+//! The problems are found by the two passes of `project.rs` of the core: its `key_check.rs` checks keys, types and words, and one file
+//! below `project/job/` for each part of a job checks how they fit together.
 
 use std::fmt;
 

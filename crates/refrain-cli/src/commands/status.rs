@@ -115,7 +115,15 @@ fn shown(status: &StatusReport, is_alone: bool, output: Output) -> Result<(), Cl
         1 => output.say("1 effect is pending: it is recorded but not sent"),
         effects => output.say(format_args!("{effects} effects are pending: they are recorded but not sent")),
     }
+    match status.undecided_effects {
+        0 => {}
+        1 => output.say("1 effect waits for a decision of an operator: refrain effects"),
+        effects => {
+            output.say(format_args!("{effects} effects wait for a decision of an operator: refrain effects"));
+        }
+    }
     match &status.first {
+        None if status.undecided_effects > 0 => {}
         Some(run) => output.say(format_args!("next: refrain why {}", typed(run))),
         None => output.say("nothing needs attention; one run: refrain show RUN"),
     }

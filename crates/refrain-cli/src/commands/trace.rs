@@ -3,8 +3,9 @@
 use std::fmt;
 
 use clap::Args;
-use refrain::admin::{EffectRecord, Trace};
+use refrain::admin::Trace;
 use refrain::core::terminal::typed;
+use refrain::effects::EffectRecord;
 use refrain::ledger::UnitRecord;
 use serde::Serialize;
 
@@ -97,6 +98,10 @@ pub(crate) async fn trace(context: &Context, arguments: &Arguments) -> Result<Ex
                 ));
             }
             context.output.say(format_args!("to try the unit again: refrain retry {run} --unit {key}"));
+        }
+        None if trace.enqueued.is_empty() && trace.tried_by.is_empty() && !trace.effects.is_empty() => {
+            let key = typed(&arguments.key);
+            context.output.say(format_args!("what is recorded of its effects: refrain effects show {key}"));
         }
         None => context.output.say("one of these runs: refrain show RUN; its output: refrain logs RUN"),
     }

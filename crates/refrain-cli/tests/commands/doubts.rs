@@ -60,3 +60,47 @@ fn a_call_in_doubt_is_shown_and_settled_by_the_operator() {
     assert_eq!(heard.try_iter().count(), 0);
     assert!(desk.refrain("trace invoice:2").stdout.contains("applied"));
 }
+
+#[test]
+fn a_unit_and_a_held_command_are_settled_by_the_names_that_effects_lists() {
+    let (port, heard) = books(&['2']);
+    let job = r#"
+        queue = true
+        retry = { attempts = 1 }
+        command = ["./two.sh"]
+        output = "units"
+        unit = { key = "invoice:{id}", http = { url = "http://127.0.0.1:PORT/invoices/{id}" } }
+    "#;
+    let held = r#"
+        queue = true
+        interrupted = "hold"
+        command = ["sh", "-c", "kill -9 $$"]
+    "#;
+    let desk = Desk::of(&[
+        ("refrain.toml", "[project]\nname = \"shop\"\n"),
+        ("jobs/book.toml", &job.replace("PORT", &port.to_string())),
+        ("two.sh", "#!/bin/sh\nprintf '{\"id\":%s}\\n' 1 2\n"),
+        ("jobs/held.toml", held),
+    ]);
+    assert_eq!(desk.refrain("run book#1").code, Some(4));
+    assert_eq!(desk.refrain("run held#1").code, Some(4));
+    let listed = desk.refrain("effects");
+    listed.succeeds(&["book#1 unit invoice:2", "held#1  its command was cut off"]);
+
+    desk.refrain("effects abandon book#1 unit invoice:2")
+        .refuses(2, &["`abandon` makes no sense for a unit"]);
+    desk.refrain("effects resend held#1")
+        .refuses(2, &["makes no sense for the command of a run", "refrain retry held#1"]);
+    desk.refrain("effects confirm book#1 unit invoice:1")
+        .refuses(2, &["no unit `invoice:1` of book#1 is in doubt"]);
+    desk.refrain("effects confirm book#9").refuses(2, &["there is no effect `book#9`"]);
+
+    let settled = desk.refrain("effects confirm book#1 unit invoice:2");
+    settled.succeeds(&["book#1 unit invoice:2: recorded as done"]);
+    assert!(settled.stderr.contains("refrain retry book#1"), "{settled:?}");
+    desk.refrain("effects confirm held#1").succeeds(&["held#1: its command is recorded as done"]);
+    desk.refrain("retry book#1").succeeds(&["done"]);
+    assert_eq!(heard.try_iter().count(), 2, "nothing is sent again");
+    let empty = desk.refrain("effects");
+    assert!(empty.stdout.is_empty() && empty.stderr.contains("nothing waits for a decision"), "{empty:?}");
+}

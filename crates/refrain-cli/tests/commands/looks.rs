@@ -18,7 +18,7 @@ enum Command {
 }
 
 /// All commands; a new one must be added here.
-const COMMANDS: [(&str, Command); 30] = [
+const COMMANDS: [(&str, Command); 31] = [
     ("init", Command::Writes),
     ("check", Command::Reads(&["check", "--json check --all"])),
     ("next", Command::Reads(&["next export", "next nope"])),
@@ -26,8 +26,18 @@ const COMMANDS: [(&str, Command); 30] = [
     ("tick", Command::Writes),
     ("serve", Command::Writes),
     ("enqueue", Command::Writes),
+    ("once", Command::Writes),
     ("audit", Command::Reads(&["audit", "--json audit"])),
-    ("effects", Command::Reads(&["effects", "--json effects --job invoices", "effects --job nope"])),
+    (
+        "effects",
+        Command::Reads(&[
+            "effects",
+            "--json effects --job invoices",
+            "effects --suppressed",
+            "effects show mail:1",
+            "effects --job nope",
+        ]),
+    ),
     ("status", Command::Reads(&["status", "status export", "--json status", "status nope"])),
     ("runs", Command::Reads(&["runs", "--json runs --state failed", "runs --job nope"])),
     (
@@ -121,7 +131,7 @@ async fn a_look_changes_no_file_and_upgrades_nothing() {
     filled
         .desk
         .refrain("status")
-        .refuses(2, &["has schema 4", "reads schema 6 and later", "refrain migrate"]);
+        .refuses(2, &["has schema 4", "reads schema 7 and later", "refrain migrate"]);
 
     filled.desk.refrain("migrate").succeeds(&["up to date"]);
     none_changes_a_file(&filled.desk);

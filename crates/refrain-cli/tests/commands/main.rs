@@ -18,6 +18,7 @@ mod hostile_rows;
 mod hostile_words;
 mod interruption;
 mod looks;
+mod once;
 mod overlap;
 mod parked;
 mod people;

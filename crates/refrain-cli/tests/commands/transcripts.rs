@@ -40,7 +40,7 @@ fn a_simulated_week_and_what_simulation_refuses() {
 #[test]
 fn a_store_in_which_nothing_has_run_can_be_simulated() {
     let desk = Desk::sqlite();
-    desk.refrain("migrate").succeeds(&["11 migrations"]);
+    desk.refrain("migrate").succeeds(&["12 migrations"]);
     desk.refrain("fsck").succeeds(&["0 findings"]);
     let refused = desk.refrain("run noop-hourly@2100-01-01T00:00");
     assert_eq!(refused.code, Some(2), "{refused:?}");

@@ -2,7 +2,8 @@
 
 use crate::support::release::Filled;
 
-const APPLIED: [&str; 3] = ["applied 0005_releases", "applied 0006_failure", "is up to date"];
+const APPLIED: [&str; 4] =
+    ["applied 0005_releases", "applied 0006_failure", "applied 0007_effects", "is up to date"];
 
 fn is_upgraded(filled: &Filled) {
     let desk = &filled.desk;
@@ -92,10 +93,16 @@ async fn a_worker_whose_process_is_gone_does_not_stop_an_upgrade() {
          values ('{gone}', 0, 9000000000000000000, 4, 4)"
     );
     filled.store(&older).await;
-    filled.store("delete from refrain_migrations where number > 5").await;
-    filled.store("alter table refrain_runs drop column failure").await;
-    filled.store("alter table refrain_attempts drop column failure").await;
-    filled.desk.refrain("migrate").succeeds(&["applied 0006_failure"]);
+    for index in ["one_sender", "holder", "open"] {
+        filled.store(&format!("drop index refrain_effects_{index}")).await;
+    }
+    let added = ["holder", "nonce", "sends", "first_sent_at", "last_sent_at", "unanswered_at", "changed_at"];
+    for column in added.into_iter().chain(["receipt", "message"]) {
+        filled.store(&format!("alter table refrain_effects drop column {column}")).await;
+    }
+    filled.store("alter table refrain_workers drop column sends").await;
+    filled.store("delete from refrain_migrations where number > 6").await;
+    filled.desk.refrain("migrate").succeeds(&["applied 0007_effects"]);
 }
 
 #[tokio::test]

@@ -28,6 +28,14 @@ words! {
         Done = "done",
         /// Retries a unit that is parked or in doubt.
         Unpark = "unpark",
+        /// Confirms that an effect happened.
+        Confirm = "confirm",
+        /// Has an effect sent again.
+        Resend = "resend",
+        /// Gives an effect up: it is never sent again.
+        Abandon = "abandon",
+        /// Has a suppressed effect sent.
+        Send = "send",
         /// Cancels a run.
         Cancel = "cancel",
         /// Pauses a job: none of its runs begins.

@@ -2,7 +2,7 @@
 //!
 //! A problem has the byte range in the file, so that a terminal can underline it and an editor can mark it; elsewhere it
 //! prints as plain lines. A project reports all of its problems at once, so that fixing a file does not take ten runs of
-//! the check.
+//! the check. The texts are in the two passes (`project.rs`): `document.rs`, `key_check.rs`, and the files below `job/`.
 
 use std::fmt;
 use std::ops::Range;

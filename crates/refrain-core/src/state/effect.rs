@@ -2,8 +2,9 @@
 //!
 //! An effect is reserved, durably, before the first byte is sent. A send that ends without a definite answer is in doubt. From
 //! there evidence confirms it, and it is sent again only for a reason in the table: a probe that comes too late to be wrong, a
-//! provider that still knows the key, the operator, or the policy that accepts duplicates. A confirmed effect never becomes
-//! unconfirmed, and an effect that waits for approval cannot be reserved.
+//! provider that still knows the key, the operator, or the policy that accepts duplicates. A later refusal says nothing about an
+//! earlier send without an answer, so it leads back into doubt. A confirmed effect never becomes unconfirmed, and an effect that
+//! waits for approval cannot be reserved.
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ words! {
         InDoubt = "in-doubt",
         /// It may have happened, and it is never sent again.
         Abandoned = "abandoned",
-        /// It was suppressed, and is never sent.
+        /// It is recorded and not sent; only the operator can have it sent.
         Suppressed = "suppressed",
         /// It happened, and was undone.
         Undone = "undone",
@@ -46,8 +47,12 @@ words! {
         Approved = "approved",
         /// The operator rejected it.
         Rejected = "rejected",
-        /// The policy of a backfill suppresses it.
+        /// The attempt that requested it does not send (`--effects suppress` or `only-new`), or this store is a copy.
         Suppressed = "suppressed",
+        /// A higher version of the same fact arrived.
+        Superseded = "superseded",
+        /// The operator has a suppressed effect sent.
+        Released = "released",
         /// A worker reserved it, durably.
         Reserved = "reserved",
         /// It is certain that it happened: by an answer, a probe or the operator.
@@ -56,6 +61,8 @@ words! {
         Refused = "refused",
         /// No definite answer came, or the sender is gone.
         Unanswered = "unanswered",
+        /// This send was refused or did not leave, but an earlier one had no answer.
+        StillUnanswered = "still-unanswered",
         /// It is certain that nothing was sent: no host name, no connection, or the sender stopped before.
         NotSent = "not-sent",
         /// The job's `retry` has tries left for it.
@@ -82,28 +89,37 @@ impl Machine for EffectState {
     const NOUN: &'static str = "effect";
     const START: Self = Self::Absent;
     const EDGES: &'static [super::Edge<Self, EffectEvent>] = edges! {
-        Absent,    Relayed         => Pending:    "copied at least once onto a unique key, it exists once";
-        Absent,    HeldForApproval => Waiting:    "the operator sees it before it is sent";
-        Waiting,   Approved        => Pending:    "from now on it is like any other";
-        Waiting,   Rejected        => Suppressed: "rejected by the operator; nothing was sent";
-        Waiting,   Suppressed      => Suppressed: "by the policy of a backfill; nothing was sent";
-        Pending,   Rejected        => Suppressed: "rejected by the operator before it was reserved";
-        Pending,   Suppressed      => Suppressed: "by the policy of a backfill, before it was reserved";
-        Pending,   Reserved        => Reserved:   "committed durably before the first byte is sent";
-        Reserved,  Confirmed       => Confirmed:  "the provider accepted it";
-        Reserved,  Refused         => Refused:    "the provider refused it";
-        Reserved,  Unanswered      => InDoubt:    "it may have arrived";
-        Reserved,  NotSent         => Pending:    "nothing left this machine";
-        Refused,   Retried         => Pending:    "tries are left";
-        Refused,   Resent          => Pending:    "the operator fixed the cause";
-        InDoubt,   Confirmed       => Confirmed:  "evidence: a late answer, a probe, the operator";
-        InDoubt,   ProbeAbsent     => Pending:    "no message can still be on its way";
-        InDoubt,   ProviderKey     => Pending:    "the same bytes under the same key, within the provider's ttl";
-        InDoubt,   AtLeastOnce     => Pending:    "opted in, and marked as a possible duplicate";
-        InDoubt,   Resent          => Pending:    "by decision of the operator";
-        InDoubt,   AtMostOnce      => Abandoned:  "the job's policy";
-        InDoubt,   Abandoned       => Abandoned:  "by decision of the operator";
-        Confirmed, Undone          => Undone:     "the compensation, itself an effect, was done";
+        Absent,     Relayed         => Pending:    "copied at least once onto a unique key, it exists once";
+        Absent,     HeldForApproval => Waiting:    "the operator sees it before it is sent";
+        Absent,     Suppressed      => Suppressed: "the fact is recorded; a later request of it is a dedupe";
+        Waiting,    Approved        => Pending:    "from now on it is like any other";
+        Waiting,    Rejected        => Suppressed: "rejected by the operator; nothing was sent";
+        Waiting,    Superseded      => Suppressed: "only the highest version of a fact is sent";
+        Waiting,    Suppressed      => Suppressed: "the store is a copy; the original decides";
+        Pending,    Reserved        => Reserved:   "committed durably before the first byte is sent";
+        Pending,    Confirmed       => Confirmed:  "a late answer to an earlier send, or the operator knows";
+        Pending,    Superseded      => Suppressed: "only the highest version of a fact is sent";
+        Pending,    Suppressed      => Suppressed: "the store is a copy; the original sends it";
+        Reserved,   Confirmed       => Confirmed:  "the provider accepted it";
+        Reserved,   Refused         => Refused:    "the provider refused it";
+        Reserved,   Unanswered      => InDoubt:    "it may have arrived";
+        Reserved,   StillUnanswered => InDoubt:    "the earlier send may have arrived; the doubt counts from that one";
+        Reserved,   NotSent         => Pending:    "nothing left this machine";
+        Refused,    Retried         => Pending:    "tries are left";
+        Refused,    Resent          => Pending:    "the operator fixed the cause";
+        Refused,    Confirmed       => Confirmed:  "the operator knows that it happened another way";
+        Refused,    Abandoned       => Abandoned:  "the operator gives it up";
+        Refused,    Superseded      => Suppressed: "only the highest version of a fact is sent";
+        Refused,    Suppressed      => Suppressed: "the store is a copy; the original decides";
+        InDoubt,    Confirmed       => Confirmed:  "evidence: a late answer, a probe, the operator";
+        InDoubt,    ProbeAbsent     => Pending:    "no message can still be on its way";
+        InDoubt,    ProviderKey     => Pending:    "the same bytes under the same key, within the provider's ttl";
+        InDoubt,    AtLeastOnce     => Pending:    "opted in, and marked as a possible duplicate";
+        InDoubt,    Resent          => Pending:    "by decision of the operator";
+        InDoubt,    AtMostOnce      => Abandoned:  "the job's policy";
+        InDoubt,    Abandoned       => Abandoned:  "by decision of the operator";
+        Suppressed, Released        => Pending:    "the operator wants it sent after all";
+        Confirmed,  Undone          => Undone:     "the compensation, itself an effect, was done";
     };
 
     fn why_not(self, event: EffectEvent) -> &'static str {
@@ -119,8 +135,11 @@ impl Machine for EffectState {
             (Self::Pending, Event::Approved) => {
                 "it needs no approval; it goes out as soon as a worker is free"
             }
-            (Self::Pending, Event::Resent | Event::Retried) => "it is queued to be sent already",
-            (Self::Pending, Event::Abandoned | Event::Undone) => "it has not been sent; reject it instead",
+            (Self::Pending, Event::Resent | Event::Retried | Event::Released) => {
+                "it is queued to be sent already"
+            }
+            (Self::Pending, Event::Rejected) => "it needs no approval, so there is nothing to reject",
+            (Self::Pending, Event::Abandoned | Event::Undone) => "it has not been sent; nothing is in doubt",
             (Self::Pending, _) => "no worker has reserved it, so no answer can belong to it",
             (Self::Reserved, Event::Reserved) => {
                 "a worker has reserved it and may be sending it; there is one sender at a time"
@@ -133,7 +152,7 @@ impl Machine for EffectState {
             }
             (Self::Refused, Event::Undone) => "the provider refused it, so there is nothing to undo",
             (Self::Refused, _) => "the provider refused it, and only another try can change that; resend it",
-            (Self::InDoubt, Event::Rejected | Event::Suppressed) => {
+            (Self::InDoubt, Event::Rejected | Event::Suppressed | Event::Superseded) => {
                 "it may have been sent, so it cannot be suppressed; abandon it instead"
             }
             (Self::InDoubt, Event::Undone) => "it is not certain that it happened; confirm it, then undo it",
@@ -144,7 +163,7 @@ impl Machine for EffectState {
                 "it may have been sent and was abandoned; raise the effect's version to send it again"
             }
             (Self::Suppressed, _) => {
-                "it is suppressed under this version; raise the effect's version to send it"
+                "it is suppressed, and nothing of it was sent; send it, or raise the effect's version"
             }
             (Self::Undone, _) => "it happened and was undone; raise the effect's version to send it again",
         }
@@ -164,6 +183,40 @@ words! {
         AtMostOnce = "at-most-once",
         /// Twice rather than not at all.
         AtLeastOnce = "at-least-once",
+    }
+}
+
+words! {
+    /// How a send ended. Effects and the calls of units share these meanings.
+    SendAnswer, "answer" {
+        /// It happened.
+        Confirmed = "confirmed",
+        /// It is certain that nothing left this machine, or that the receiver did nothing and may be asked again.
+        NotSent = "not-sent",
+        /// The receiver refused it for good.
+        Refused = "refused",
+        /// It may have happened.
+        Unknown = "unknown",
+    }
+}
+
+impl SendAnswer {
+    /// What the end of a send means for its effect. A "no" to this send proves nothing about an earlier one without an answer.
+    ///
+    /// ```
+    /// use refrain_core::state::{EffectEvent, SendAnswer};
+    ///
+    /// assert_eq!(SendAnswer::Refused.event(false), EffectEvent::Refused);
+    /// assert_eq!(SendAnswer::Refused.event(true), EffectEvent::StillUnanswered);
+    /// ```
+    pub fn event(self, is_earlier_unanswered: bool) -> EffectEvent {
+        match self {
+            Self::Confirmed => EffectEvent::Confirmed,
+            Self::Unknown => EffectEvent::Unanswered,
+            Self::NotSent | Self::Refused if is_earlier_unanswered => EffectEvent::StillUnanswered,
+            Self::NotSent => EffectEvent::NotSent,
+            Self::Refused => EffectEvent::Refused,
+        }
     }
 }
 
@@ -205,15 +258,18 @@ pub enum NextStep {
     Hold(Hold),
 }
 
-/// Why an effect in doubt is left to the operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
-    /// The job says so.
-    Policy,
-    /// The provider may have forgotten the key before a second send arrives.
-    Forgotten,
-    /// The job does not say how long the provider remembers a key.
-    NoProviderTtl,
+words! {
+    /// Why an effect in doubt is left to the operator.
+    Hold, "reason to hold" {
+        /// The job says so.
+        Policy = "policy",
+        /// The provider may have forgotten the key before a second send arrives.
+        Forgotten = "forgotten",
+        /// The job does not say how long the provider remembers a key.
+        NoProviderTtl = "no-provider-ttl",
+        /// A lower version of the same fact is in doubt.
+        LowerVersion = "lower-version",
+    }
 }
 
 impl InDoubtPolicy {

@@ -8,8 +8,8 @@
 //! - Cancelling an attempt that is still queued ends nothing: a run that had an outcome keeps it, and only a run that never had
 //!   one becomes cancelled. What counts is that it is queued at that moment, not whether an earlier try since the reopening had
 //!   begun: the units that such a try finished are recorded one by one.
-//! - Effects settle independently, also while the run is recomputed; `settled` turns the waiting outcome into done and leaves the
-//!   open attempt alone.
+//! - Effects settle independently, also while the run is recomputed: `settled` turns the waiting outcome into done, `refused` into
+//!   partial, and both leave the open attempt alone.
 //! - An open run stays open through errors, stops and takeovers; an ended run is queued again only by a reopening.
 
 use super::{Machine, Refusal};
@@ -133,6 +133,8 @@ words! {
         Reopened = "reopened",
         /// The last outstanding effect was settled.
         Settled = "settled",
+        /// The last outstanding effect was settled, and at least one was refused for good.
+        Refused = "refused",
         /// The operator confirmed that an interrupted command had done its work.
         Vouched = "vouched",
     }
@@ -158,6 +160,8 @@ impl Machine for RunNode {
         Running,   Stopped      => Due:       "put back by a worker that stops";
         Running,   GivenBack    => Due:       "it had not begun";
         Waiting,   Settled      => Done:      "its last effect was settled";
+        Waiting,   Refused      => Partial:   "its last effect was settled, and one was refused for good";
+        Partial,   Settled      => Done:      "its last refused effect was confirmed or abandoned";
         Failed,    Vouched      => Done:      "its command was interrupted; it is not executed again";
         Partial,   Vouched      => Done:      "its command was interrupted; it is not executed again";
         Cancelled, Vouched      => Done:      "its command was interrupted; it is not executed again";
@@ -184,7 +188,9 @@ impl Machine for RunNode {
             }
             (_, Event::Cancelled) => "it has ended, so there is nothing to cancel; its effects can be undone",
             (_, Event::Vouched) => "it has no interrupted command that waits for the operator",
-            (_, Event::Settled) => "only a run that waits for its effects is settled by them",
+            (_, Event::Settled | Event::Refused) => {
+                "only a run that waits for its effects is settled by them"
+            }
             (Self::Running, Event::Claimed) => "another worker holds it until it ends or its lease expires",
             (_, Event::Claimed) => "it has ended and no attempt is queued; retry it, or run it with --again",
             (Self::Due, _) => "no worker has claimed it, so no attempt can end; the lease was lost",
@@ -282,7 +288,7 @@ impl RunStanding {
     /// The transition by `event`, or why it is refused.
     pub fn apply(self, event: RunEvent) -> Result<RunTransition, Refusal> {
         let from = match (event, self.outcome) {
-            (RunEvent::Settled, Some(outcome)) => outcome.into(),
+            (RunEvent::Settled | RunEvent::Refused, Some(outcome)) => outcome.into(),
             _ => self.node(),
         };
         let to = from.apply(event)?;
@@ -339,7 +345,7 @@ impl RunEvent {
     pub fn attempt(self) -> AttemptChange {
         match self {
             Self::Opened | Self::Reopened => AttemptChange::Fresh,
-            Self::Claimed | Self::Settled | Self::GivenBack => AttemptChange::Same,
+            Self::Claimed | Self::Settled | Self::Refused | Self::GivenBack => AttemptChange::Same,
             Self::Stopped | Self::Vouched => AttemptChange::Next { counts: false, suspect: false },
             Self::Errored => AttemptChange::Next { counts: true, suspect: false },
             Self::TakenOver => AttemptChange::Next { counts: false, suspect: true },

@@ -10,11 +10,13 @@
 //! | `PROBE_LEASE`, `PROBE_GRACE`, `PROBE_BUSY` | milliseconds: of a lease, for a command to end, and for which `hog` keeps every thread busy |
 //! | `PROBE_SLOTS` | how many runs at once |
 //! | `PROBE_START` | the first window of `hourly` and `scoped`; without it there are none |
-//! | `PROBE_GATED` | if it is set, the scopes of `scoped` are known only when there is a file `scopes` |
+//! | `PROBE_GATED` | if it is set, the scopes of `scoped` are known only when there is a file `scopes`, and the receiver of `perform` answers when there is `gate-KEY` |
 //! | `PROBE_SHOP` | a SQLite file to which `sync` writes, instead of the store |
 //! | `PROBE_MINUTES` | the first window of `minutely`; without it there is none |
+//! | `PROBE_POLICY`, `PROBE_ANSWER` | what `once` and `perform` do about a doubt, and what the receiver answers to `perform` |
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a probe: a panic is its report of a failure")]
 
+mod effect;
 mod intent;
 mod script;
 mod sync;
@@ -366,10 +368,17 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
             schedule(&refrain, from.parse().unwrap(), minutes, step, tasks).await
         }
         ["day"] => day(&refrain).await,
+        ["once", key, version, script] => effect::once(&refrain, key, version, script).await,
+        ["perform", key, version] => {
+            let performed = effect::perform(&refrain, key, version).await;
+            refrain.close().await;
+            performed
+        }
+        ["decide", verb, name] => effect::decide(&refrain, verb, name).await,
         _ => {
             eprintln!(
                 "unknown command: {arguments:?}; commands: enqueue, offer, intend, work, serve, run, tick, \
-                 schedule, day"
+                 schedule, day, once, perform, decide"
             );
             std::process::exit(2);
         }

@@ -1,2 +1,2 @@
--- Locks the applied migrations: while a worker registers, no migration begins, and the other way round.
+-- Locks the applied migrations: a migration waits for workers that are registering, and they wait for it.
 select number from refrain_migrations order by number /*for update*/

@@ -6,7 +6,7 @@ with recursive holders (worker) as (
     select (select min(leases.worker) from refrain_leases as leases where leases.worker > holders.worker)
     from holders where holders.worker is not null
 )
-select holders.worker as id, '' as process
+select holders.worker as id, '' as process, false as sends
 from holders left join refrain_workers as workers on workers.id = holders.worker
 where holders.worker is not null and workers.id is null
 order by holders.worker

@@ -93,6 +93,11 @@ impl DatabaseError {
         matches!(self, Self::Busy(_) | Self::Lost(_) | Self::Unknown(_))
     }
 
+    /// Whether a unique index refuses the row.
+    pub(crate) fn is_unique_violation(&self) -> bool {
+        matches!(self, Self::Other(sqlx::Error::Database(fault)) if fault.is_unique_violation())
+    }
+
     /// Whether the error is about a single row that holds values of the wrong type.
     pub(crate) fn is_undecodable(&self) -> bool {
         matches!(self, Self::Other(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)))

@@ -14,18 +14,20 @@
 //! databases number it differently.
 //!
 //! Columns that several statements select are listed once, here: `columns(run)` stands for a list in
-//! [`COLUMNS`]. Rejected: a view for each list. A view needs a migration for each new column, and hides which
+//! [`COLUMNS`](columns::COLUMNS). Rejected: a view for each list. A view needs a migration for each new column, and hides which
 //! tables a statement locks.
 //!
 //! Rejected: a file per database. Everything except the source of the rows was the same, and two copies drift
 //! apart.
 
+mod columns;
 pub(super) mod rows;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
+use self::columns::COLUMNS;
 use self::rows::Column;
 pub(crate) use self::rows::Rows;
 use crate::failpoint;
@@ -64,30 +66,6 @@ enum Expected {
     /// A list of rows with columns of these names and types.
     Rows(Vec<(&'static str, &'static str)>),
 }
-
-/// Lists of columns, by the name under which statements include them.
-const COLUMNS: [(&str, &str); 3] = [
-    (
-        // Columns of `store::run_row::RunRow`, from `runs` and `jobs`. Releases before schema 6 write only
-        // `reason`.
-        "columns(run)",
-        "runs.id, jobs.name as job, runs.job as job_number, runs.attempt, runs.version, runs.window_start, runs.window_end, \
-         runs.opened_at, runs.started_at, runs.ended_at, runs.open, runs.key, runs.outcome, runs.message, runs.payload, \
-         coalesce(runs.reason, runs.failure) as reason, runs.redo",
-    ),
-    (
-        // Columns of `store::run_row::RunLook`, from `runs`.
-        "columns(run look)",
-        "runs.id, runs.job, runs.key, runs.open, runs.attempt, runs.worker, runs.outcome, \
-         coalesce(runs.reason, runs.failure) as reason",
-    ),
-    (
-        // Columns of `store::claim::Claimed`, from `queue` and `runs`.
-        "columns(claimed)",
-        "queue.run, queue.attempt, queue.nonce, queue.spent, queue.suspicion, queue.lane, runs.key, runs.window_start, \
-         runs.window_end, runs.payload, runs.version, runs.redo",
-    ),
-];
 
 /// An argument of a statement.
 #[derive(Debug, Clone)]

@@ -27,11 +27,9 @@ use crate::store::claim::Claimed;
 use crate::store::counts::UnitCounts;
 use crate::store::expand::{Expanded, SCOPES_MAX, expand};
 use crate::store::finish::{ClaimedAttempt, End, Ending};
+use crate::store::message::shortened;
 use crate::store::queue_line::Line;
 use crate::store::{Result, StoreError, instant};
-
-/// The longest error message that is stored.
-const MESSAGE_BYTES_MAX: usize = 4_096;
 
 /// How long an attempt is delayed that could not begin because no file descriptors were left.
 const DESCRIPTORS_AGAIN: Duration = Duration::from_secs(5);
@@ -312,18 +310,4 @@ fn retried_or(
         }
         Again::GiveUp(_) => End::Closed { event, version: i32::try_from(definition.version).ok(), message },
     }
-}
-
-fn shortened(text: String) -> String {
-    // PostgreSQL cannot store NUL.
-    let mut text = if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
-    if text.len() > MESSAGE_BYTES_MAX {
-        let mut end = MESSAGE_BYTES_MAX;
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }

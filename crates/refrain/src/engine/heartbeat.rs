@@ -17,6 +17,7 @@ use crate::database::DatabaseError;
 use crate::failpoint;
 use crate::lease::{Lease, since_boot, sleep_until};
 use crate::process::Process;
+use crate::store::workers::WorkerTask;
 use crate::store::{Result, Store, StoreError, workers};
 
 /// The most runs that are cancelled at once.
@@ -28,7 +29,7 @@ const LISTEN: Duration = Duration::from_secs(1);
 /// What the heartbeat reports to its worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Pulse {
-    /// The worker has expired, or cannot know that it has not.
+    /// The worker has expired, or may have expired.
     pub(crate) is_lost: bool,
     /// Runs that the operator has cancelled.
     pub(crate) cancelled: Arc<Vec<i64>>,
@@ -45,10 +46,10 @@ pub(crate) struct Heartbeat {
 
 impl Heartbeat {
     /// Registers a worker and keeps it alive.
-    pub(crate) async fn start(store: &Store, lease: Duration) -> Result<Heartbeat> {
+    pub(crate) async fn start(store: &Store, lease: Duration, task: WorkerTask) -> Result<Heartbeat> {
         let process = Process::this().map_or_else(|_| "unknown".to_owned(), |process| process.to_string());
         let mut sent = since_boot();
-        let worker = workers::register(store, &process, lease).await?;
+        let worker = workers::register(store, &process, lease, task).await?;
         // A lock on the store may have delayed this for most of the lease, and no attempt may begin under an expired lease.
         while since_boot() >= sent + lease / 2 {
             sent = since_boot();
@@ -56,10 +57,15 @@ impl Heartbeat {
                 return Err(DatabaseError::Busy(format!("the worker {worker} has expired")).into());
             }
         }
+        Heartbeat::of(store, worker, sent, lease)
+    }
+
+    /// Keeps a worker alive that was registered after `sent`.
+    pub(crate) fn of(store: &Store, worker: i64, sent: Duration, lease: Duration) -> Result<Heartbeat> {
         let (stop, stopped) = watch::channel(false);
         let (pulse, heard) = watch::channel(Pulse::default());
         let good = Lease::new(sent + lease * 9 / 10);
-        let beating = Beating { store: store.clone(), worker, lease, good: good.clone() };
+        let beating = Beating { store: store.clone(), worker, lease, sent, good: good.clone() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| StoreError::Broken(format!("no thread to beat: {error}")))?;
         let thread = thread::Builder::new().name("refrain-heartbeat".to_owned());
@@ -84,6 +90,8 @@ struct Beating {
     store: Store,
     worker: i64,
     lease: Duration,
+    /// When the registration was sent.
+    sent: Duration,
     /// Until when the lease is valid.
     good: Lease,
 }
@@ -92,7 +100,7 @@ impl Beating {
     async fn beat(self, pulse: &watch::Sender<Pulse>, mut stopped: watch::Receiver<bool>) {
         // The pools of the process belong to its runtime; a separate thread needs connections of its own.
         let mut own = None;
-        let mut next = since_boot() + self.lease / 3;
+        let mut next = self.sent + self.lease / 3;
         loop {
             let pause = next.saturating_sub(since_boot()).min(LISTEN);
             tokio::select! {

@@ -3,7 +3,8 @@
 //! A worker is seen expired twice before it is taken over from, a heartbeat apart by this process's own clock: after a machine wakes
 //! from sleep all its workers look expired, and get the time for a heartbeat. If the store or a database of the jobs is a SQLite
 //! file, the silent process is killed first if it runs on this machine: stopped in the middle of a transaction it would keep the
-//! file locked for all others.
+//! file locked for all others. The process of a worker that only sends effects is left alone: it is a user's program, which may have
+//! stopped sending and go on with other work.
 //!
 //! A worker whose process is gone is taken over from before its lease expires: it can neither write nor start anything. Only its
 //! supervisor may still be ending a command, so the rescuer waits for the supervisor; it ends the command before the lease expires.
@@ -61,11 +62,16 @@ impl Rescuer {
         }
     }
 
+    /// Takes over from one worker, if it is silent; all others are left to processes that serve.
+    pub(crate) async fn rescue_only(&mut self, worker: i64) -> Result<()> {
+        self.look(Some(worker)).await.map(drop)
+    }
+
     /// Takes over from a worker. An error is logged, so that it does not keep the others waiting.
     async fn rescue(&mut self, worker: &Silent, is_gone: bool) {
         match self.taken_over(worker, is_gone).await {
-            Ok(Some(TakenOver { runs, failed })) => {
-                tracing::warn!(worker = worker.id, runs, failed, "took over from a silent worker");
+            Ok(Some(TakenOver { runs, failed, in_doubt })) => {
+                tracing::warn!(worker = worker.id, runs, failed, in_doubt, "took over from a silent worker");
                 self.seen.remove(&worker.id);
                 self.workers.wake();
             }
@@ -77,7 +83,8 @@ impl Rescuer {
     }
 
     async fn taken_over(&mut self, worker: &Silent, is_gone: bool) -> Result<Option<TakenOver>> {
-        if !is_gone && self.destinations.has_file() && !self.end_holder(worker).await? {
+        let may_hold_a_file = !is_gone && !worker.sends && self.destinations.has_file();
+        if may_hold_a_file && !self.end_holder(worker).await? {
             return Ok(None);
         }
         take_over(&self.store, worker.id, is_gone, &|job| self.jobs.now().retry_of(job)).await
@@ -142,8 +149,19 @@ impl Service for Rescuer {
     type Error = StoreError;
 
     async fn tick(&mut self) -> Result<Next> {
-        let silent = silent(&self.store, WORKERS).await?;
-        let gone = self.gone().await?;
+        self.look(None).await
+    }
+}
+
+impl Rescuer {
+    /// Looks for silent workers, all of them or one, and takes over from those that are due.
+    async fn look(&mut self, only: Option<i64>) -> Result<Next> {
+        let mut silent = silent(&self.store, WORKERS).await?;
+        let mut gone = self.gone().await?;
+        if let Some(only) = only {
+            silent.retain(|worker| worker.id == only);
+            gone.retain(|(worker, _)| worker.id == only);
+        }
         let is_there =
             |worker: i64| silent.iter().chain(gone.iter().map(|(one, _)| one)).any(|one| one.id == worker);
         self.seen.retain(|worker, _| is_there(*worker));
@@ -181,7 +199,7 @@ mod tests {
     use crate::database::Address;
     use crate::job::Registry;
     use crate::store::Reality;
-    use crate::store::workers::{register, retire};
+    use crate::store::workers::{WorkerTask, register, retire};
 
     const HOUR: Duration = Duration::from_hours(1);
 
@@ -235,7 +253,7 @@ mod tests {
             (gone, HOUR, true),
             (String::new(), HOUR, true),
         ] {
-            let worker = Silent { id: 7, process };
+            let worker = Silent { id: 7, process, sends: false };
             assert_eq!(rescuer(&store, beat).is_due(&worker), is_due, "{worker:?} after {beat:?}");
         }
     }
@@ -246,8 +264,8 @@ mod tests {
         let store = store(&directory).await;
         let mut child = Command::new("sleep").arg("600").spawn().unwrap();
         let process = identity(&child);
-        let silent = Silent { id: 999, process: process.to_string() };
-        let number = register(&store, &silent.process, HOUR).await.unwrap();
+        let silent = Silent { id: 999, process: process.to_string(), sends: false };
+        let number = register(&store, &silent.process, HOUR, WorkerTask::Attempts).await.unwrap();
         assert!(rescuer(&store, HOUR).end_holder(&silent).await.unwrap());
         assert_eq!(process.state(), ProcessState::Alive, "it has noticed by itself");
         retire(&store, number).await.unwrap();

@@ -30,6 +30,7 @@ use crate::run::Surroundings;
 use crate::store::claim::{CHANCES, Claimed, QueueClaim, claim, due, held, recover};
 use crate::store::finish::{ClaimedAttempt, End, Ending};
 use crate::store::queue_line::{Line, Priority};
+use crate::store::workers::WorkerTask;
 use crate::store::{Result, Store, StoreError, workers};
 
 /// The most lines that are read together.
@@ -70,7 +71,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) async fn start(engine: Engine) -> Result<Worker> {
         let Engine { store, project, jobs, settings, wake, hints, destinations, vitals, .. } = engine;
-        let heartbeat = Heartbeat::start(&store, settings.lease).await?;
+        let heartbeat = Heartbeat::start(&store, settings.lease, WorkerTask::Attempts).await?;
         vitals.has_lease(&heartbeat.lease);
         let (leases, unrecorded) = (Leases::default(), Unrecorded::default());
         let running = RunningAttempts::default();
@@ -260,7 +261,7 @@ impl Worker {
             self.listening.abort();
             self.running.interrupt(Interruption::Lost, None);
             self.running.nothing().await;
-            let heartbeat = Heartbeat::start(&self.store, self.settings.lease).await?;
+            let heartbeat = Heartbeat::start(&self.store, self.settings.lease, WorkerTask::Attempts).await?;
             self.vitals.has_lease(&heartbeat.lease);
             self.listening = listen(&heartbeat, &self.running, &self.wake);
             self.lost = Some(std::mem::replace(&mut self.heartbeat, heartbeat).worker);

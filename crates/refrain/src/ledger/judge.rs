@@ -1,8 +1,8 @@
 //! Decides what happens to each unit of a batch, from the recorded entries: values in, values out.
 //!
-//! Nearly every unit that a source shows again is done: applied in this content and version, with no other order than the
-//! recorded one. The database recognizes those itself (`sql/unit/doubtful.sql`); only the others come here. It never decides
-//! differently from this judge, and after a lost answer every unit is judged here.
+//! Nearly every unit that a source shows again is done: it is applied in this content and version, and its order is the recorded
+//! one. The statement `sql/unit/doubtful.sql` recognises those by the same rule; only the others come here. After a lost answer
+//! every unit is judged here.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -55,7 +55,7 @@ pub(crate) struct Entry {
     /// The applied version, if the last try is not applied.
     pub(crate) applied_version: Option<i32>,
     pub(crate) applied_fingerprint: Option<i64>,
-    /// When something was applied before the last try, even if it is unknown by now what is in effect.
+    /// The time at which something was applied before the last try; what is in effect since may be unknown.
     pub(crate) applied_at: Option<i64>,
     /// The run and attempt that applied it.
     pub(crate) applied_fence: Option<i64>,
@@ -129,8 +129,8 @@ pub(super) fn status_of(word: &str, failures: i32) -> UnitStatus {
 }
 
 impl Entry {
-    /// The recorded state as this attempt sees it: a unit that was parked in advance counts as parked only if a worker has died
-    /// since, and a reserved unit does not, for the attempt that reserved it.
+    /// The recorded state as this attempt sees it. A unit that was parked in advance counts as parked only if a worker has died
+    /// at it alone. A reserved unit is parked for every attempt except the one that reserved it.
     pub(crate) fn recorded(&self, judge: &Judge) -> Recorded<Option<i64>, i64> {
         let is_innocent = self.failures < 0 && !judge.is_guilty(self);
         let failures = u32::try_from(self.failures).unwrap_or_default();

@@ -6,7 +6,7 @@ use refrain_core::Window;
 use refrain_core::state::EffectState;
 use serde::Serialize;
 
-use super::{JobRecord, Refrain, RunStatus, RunSummary};
+use super::{EffectRecord, JobRecord, Refrain, RunStatus, RunSummary};
 use crate::error::Error;
 
 /// The jobs of a store with their newest runs, and what needs attention.
@@ -19,6 +19,8 @@ pub struct StatusReport {
     pub undecided: usize,
     /// How many effects of these jobs are recorded but not sent.
     pub pending_effects: usize,
+    /// How many effects wait for a decision of an operator: in doubt, refused, or to be approved. At most a thousand of each.
+    pub undecided_effects: usize,
     /// The run that needs attention first, if one does: before all others one that an operator must decide about, because it
     /// cannot succeed by itself.
     pub first: Option<String>,
@@ -95,10 +97,15 @@ impl Refrain {
         let all = || jobs.iter().flat_map(|job| &job.runs).filter(|run| run.status >= RunStatus::Late);
         let undecided = all().filter(|run| run.needs_a_person()).count();
         let first = all().max_by_key(|run| (run.needs_a_person(), run.status)).map(|run| run.name.clone());
-        let is_meant = |of: &Option<String>| job.is_none() || of.as_deref() == job;
-        let effects = self.effects().await?.into_iter();
-        let pending =
-            effects.filter(|effect| effect.state == EffectState::Pending && is_meant(&effect.job)).count();
-        Ok(StatusReport { jobs, undecided, pending_effects: pending, first })
+        let is_meant = |effect: &&EffectRecord| job.is_none() || effect.job.as_deref() == job;
+        let effects = self.effects().await?;
+        // One that was held before and is free again is sent by the next call of its program.
+        let is_pending = |effect: &&EffectRecord| effect.state == EffectState::Pending && effect.sends == 0;
+        let pending_effects = effects.iter().filter(is_meant).filter(is_pending).count();
+        let mut undecided_effects = self.effects_without_sender().await?.iter().filter(is_meant).count();
+        for state in [EffectState::InDoubt, EffectState::Refused, EffectState::Waiting] {
+            undecided_effects += self.effects_in(state, None).await?.iter().filter(is_meant).count();
+        }
+        Ok(StatusReport { jobs, undecided, pending_effects, undecided_effects, first })
     }
 }

@@ -9,6 +9,7 @@ use refrain_core::{Person, ProjectName};
 
 use super::Refrain;
 use crate::database::{Address, Database};
+use crate::effect::sending_worker::SendingWorker;
 use crate::engine::Engine;
 use crate::engine::notify::{Hints, Notifier};
 use crate::engine::service::{Stop, Wake};
@@ -247,6 +248,7 @@ impl OpenOptions {
             stop: Stop::new(),
             simulated: self.simulated,
             person: self.person,
+            sending: SendingWorker::default(),
         })
     }
 }

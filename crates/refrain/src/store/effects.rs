@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use refrain_core::Word as _;
-use refrain_core::state::{EffectEvent, EffectState, Machine as _};
+use refrain_core::state::{EffectEvent, EffectState};
 
-use super::{Result, Store, catalog};
+use super::{Result, Store, catalog, effect_state};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction};
 
@@ -35,9 +35,7 @@ pub(crate) async fn arrive(
         .texts(risen.iter().map(|one| one.job.clone()))
         .texts(risen.iter().map(|one| one.run.clone()))
         .texts(risen.iter().map(|one| one.payload.clone()));
-    let state = EffectState::START.apply(EffectEvent::Relayed).unwrap_or(EffectState::START);
-    let arrive = catalog::EFFECT_ARRIVE.bind(state.name()).bind(rows);
-    let arrived: Vec<(String, i32)> = transaction.fetch_all(arrive).await?;
+    let arrived = effect_state::arrive(transaction, EffectEvent::Relayed, rows).await?;
     let mut new_keys: HashSet<(String, i32)> = arrived.into_iter().collect();
     Ok(requested.iter().map(|one| new_keys.remove(&(one.key.clone(), one.version))).collect())
 }
@@ -75,6 +73,7 @@ pub(crate) async fn record_dedupes(
 /// An effect as it is stored.
 #[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct EffectRow {
+    pub(crate) id: i64,
     pub(crate) key: String,
     pub(crate) version: i32,
     pub(crate) name: String,
@@ -83,6 +82,13 @@ pub(crate) struct EffectRow {
     pub(crate) run: Option<String>,
     pub(crate) payload: Option<String>,
     pub(crate) arrived_at: i64,
+    pub(crate) sends: i32,
+    pub(crate) first_sent_at: Option<i64>,
+    pub(crate) last_sent_at: Option<i64>,
+    pub(crate) unanswered_at: Option<i64>,
+    pub(crate) changed_at: Option<i64>,
+    pub(crate) receipt: Option<String>,
+    pub(crate) message: Option<String>,
     pub(crate) dedupes: i64,
 }
 
@@ -96,4 +102,31 @@ pub(crate) async fn of_key(store: &Store, key: &str, limit: i64) -> Result<Vec<E
 pub(crate) async fn list(store: &Store, limit: i64) -> Result<Vec<EffectRow>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::EFFECT_LIST.bind(limit)).await?)
+}
+
+/// Effects in one state, the oldest first, after one of them.
+pub(crate) async fn in_state(
+    store: &Store,
+    state: EffectState,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<EffectRow>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::EFFECT_IN_STATE.bind(state.name()).bind(after).bind(limit)).await?)
+}
+
+/// A reserved effect, and what is known of its worker.
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
+pub(crate) struct ReservedRow {
+    #[sqlx(flatten)]
+    pub(crate) effect: EffectRow,
+    /// The process of its worker; none if the worker does not exist.
+    pub(crate) process: Option<String>,
+    pub(crate) is_silent: i32,
+}
+
+/// Reserved effects.
+pub(crate) async fn reserved(store: &Store, limit: i64) -> Result<Vec<ReservedRow>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::EFFECT_RESERVED.bind(limit)).await?)
 }

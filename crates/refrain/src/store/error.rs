@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use refrain_core::ProjectName;
+use refrain_core::terminal::typed;
 
 use super::identity::IdentityDoubt;
 use crate::database::DatabaseError;
@@ -74,6 +75,9 @@ pub enum StoreError {
     /// Schedules read a clock that was set here, and serving would mix it with the real one.
     #[error("this store is simulated: its clock was set once, and it stays so\n  serve a store of its own")]
     Simulated,
+    /// Effects of a simulated store would be real.
+    #[error("this store is simulated, so nothing is sent from it\n  use a store of its own for real work")]
+    SimulatedSend,
     /// A row has a value that Refrain does not write.
     #[error("{0}\n  `refrain fsck` lists what is wrong")]
     Broken(String),
@@ -100,6 +104,37 @@ pub enum StoreError {
     /// A run may not make this transition.
     #[error(transparent)]
     Transition(#[from] refrain_core::state::Refusal),
+    /// A higher version of the fact is recorded, and only the highest is ever sent.
+    #[error(
+        "`{key}` has a version {highest}, so version {version} is never sent\n  decide about that one: {key}@{highest}"
+    )]
+    LowerVersion {
+        /// The key of the fact.
+        key: String,
+        /// The version of the decision.
+        version: i32,
+        /// The highest version.
+        highest: i32,
+    },
+    /// A sender holds the effect.
+    #[error(
+        "`{key}` is being sent now, so nothing is decided about it\n  use the same command when its sender has ended"
+    )]
+    BeingSent {
+        /// The key of the fact.
+        key: String,
+    },
+    /// The last message of an effect may still be on its way.
+    #[error(
+        "the last message of `{key}` may still arrive until {until:.0}, so it is not sent again before\n  use the same command then; if it has arrived: refrain effects confirm {}",
+        typed(.key)
+    )]
+    TooEarly {
+        /// The key of the fact.
+        key: String,
+        /// Until when it may arrive.
+        until: Timestamp,
+    },
     /// The timetable is refused.
     #[error(transparent)]
     Edit(#[from] refrain_core::EditError),

@@ -84,6 +84,10 @@ pub(crate) async fn fsck(store: &Store) -> Result<Vec<Finding>> {
         transaction.fetch_all(catalog::FSCK_EFFECTS.bind(FINDINGS_MAX).bind(states)).await?;
     let what = "an effect has a state that does not exist";
     findings.extend(effects.into_iter().map(|(row,)| Finding { what, row, detail: None }));
+    let senders = catalog::FSCK_SENDERS.bind(FINDINGS_MAX).bind(EffectState::Reserved.name());
+    let senders: Vec<(i64,)> = transaction.fetch_all(senders).await?;
+    let what = "an effect is reserved by no worker, or has a worker although it is not reserved";
+    findings.extend(senders.into_iter().map(|(row,)| Finding { what, row, detail: None }));
     unreadable_jobs(&mut transaction, &mut findings).await?;
     unreadable_runs(&mut transaction, &mut findings).await?;
     drop(transaction);

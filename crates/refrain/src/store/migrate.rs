@@ -9,7 +9,7 @@ use super::{Result, StoreError, catalog, with_retries};
 use crate::database::schema::{Compatibility, Schema};
 use crate::database::{Database, Transaction};
 use crate::process::{self, Process};
-use crate::schemas::{LEDGER, MIGRATION_HOLD, MIGRATION_LATEST, STORE};
+use crate::schemas::{LEDGER, MIGRATION_HOLD, MIGRATION_LATEST, MIGRATION_SHARE, STORE};
 
 /// Since this schema, workers record the schema that they know.
 const WORKERS_RECORD_THEIRS: i32 = 5;
@@ -89,8 +89,8 @@ pub(super) async fn check_for_look(database: &Database) -> Result<()> {
 }
 
 /// The same for a worker that registers: migrations wait until its transaction has ended.
-pub(super) async fn check_for_worker(transaction: &mut Transaction) -> Result<()> {
-    let _: Vec<(i32,)> = transaction.fetch_all(MIGRATION_HOLD.bound()).await?;
+pub(crate) async fn check_for_worker(transaction: &mut Transaction) -> Result<()> {
+    let _: Vec<(i32,)> = transaction.fetch_all(MIGRATION_SHARE.bound()).await?;
     refused(&STORE, STORE.compared(transaction).await?)?;
     refused(&LEDGER, LEDGER.compared(transaction).await?)
 }

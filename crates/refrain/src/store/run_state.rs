@@ -4,8 +4,8 @@
 //! an event, ask the table in `refrain_core::state` what follows from it, and write that. What the table does not allow is an
 //! error, and is not written.
 //!
-//! Claiming a run and moving it between the queue, the delayed attempts and its lane write no state: an open run is queued or
-//! running by where it is found.
+//! Claiming a run and moving it between the queue, the delayed attempts and its lane write no state: the table in which an open run
+//! is found says whether it is queued or running.
 
 use std::collections::HashMap;
 

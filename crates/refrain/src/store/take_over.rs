@@ -4,6 +4,8 @@
 //! worker. A suspect is to blame only if the worker held nothing else, and only then the crash costs an attempt. The worker's row
 //! is locked for the whole transaction, so two rescuers take over once. All its leases are read together, because only among all
 //! of them a run can be alone. Leases of a worker that does not exist are locked themselves.
+//!
+//! Effects that it has reserved are in doubt: it may have sent them. Nothing is sent again by itself.
 
 use refrain_core::retry::{Again, AttemptFailure, Retry};
 use refrain_core::state::{Attempts, FailureReason, RunEvent};
@@ -11,7 +13,7 @@ use refrain_core::state::{Attempts, FailureReason, RunEvent};
 use super::claim::{Claimed, LeaseRow};
 use super::finish::{self, Author, ClaimedAttempt, End, Ending};
 use super::queue_line::{JobNumber, Line};
-use super::{Result, Store, catalog, with_retries};
+use super::{Result, Store, catalog, effect_state, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
 
@@ -19,14 +21,18 @@ use crate::database::{DatabaseError, Transaction, place};
 const SILENT: &str = "its worker stopped sending heartbeats";
 const CRASHED: &str = "its worker died while it ran this run alone";
 
-/// How many runs were taken over, and how many of them failed.
+/// The message of an effect whose worker is gone.
+const SENDER_GONE: &str = "its sender is gone, and may have sent it";
+
+/// How many runs were taken over, how many of them failed, and how many effects are in doubt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TakenOver {
     pub(crate) runs: usize,
     pub(crate) failed: usize,
+    pub(crate) in_doubt: u64,
 }
 
-/// Takes over all runs of a worker that has expired, or whose process `is_gone`. None if the worker is alive after all, is making
+/// Takes over all runs and effects of a worker that has expired, or whose process `is_gone`. None if the worker is alive after all, is making
 /// a claim, or another rescuer takes over from it.
 pub(crate) async fn take_over(
     store: &Store,
@@ -50,7 +56,7 @@ async fn taken_over(
         return Ok(None);
     }
     let leases: Vec<LeaseRow> = transaction.fetch_all(catalog::LEASE_LIST.bind(worker)).await?;
-    if held.is_none() && leases.is_empty() {
+    if held.is_none() && leases.is_empty() && !has_effects(&mut transaction, worker).await? {
         return Ok(None);
     }
     let mut members: Vec<(Line, i64, Claimed)> = Vec::new();
@@ -73,10 +79,21 @@ async fn taken_over(
     transaction.execute(catalog::SLOT_FREE.bind(runs)).await?;
     let ids = Rows::default().integers(leases.iter().map(|lease| lease.id));
     transaction.execute(catalog::LEASE_REMOVE.bind(ids)).await?;
+    let in_doubt = if has_effects(&mut transaction, worker).await? {
+        effect_state::doubt_held(&mut transaction, worker, SENDER_GONE).await?
+    } else {
+        0
+    };
     transaction.execute(catalog::WORKER_REMOVE.bind(worker)).await?;
     transaction.commit(place!("take-over")).await?;
     let failed = endings.iter().filter(|ending| matches!(ending.end, End::Closed { .. })).count();
-    Ok(Some(TakenOver { runs: endings.len(), failed }))
+    Ok(Some(TakenOver { runs: endings.len(), failed, in_doubt }))
+}
+
+/// Whether a worker has reserved effects. They are locked.
+async fn has_effects(transaction: &mut Transaction, worker: i64) -> Result<bool> {
+    let held: Vec<(i64,)> = transaction.fetch_all(catalog::EFFECT_HELD.bind(worker)).await?;
+    Ok(!held.is_empty())
 }
 
 async fn exists(transaction: &mut Transaction, worker: i64) -> Result<bool> {
@@ -134,7 +151,7 @@ mod tests {
     use super::*;
     use crate::database::Address;
     use crate::store::Reality;
-    use crate::store::workers::{beat, register, silent};
+    use crate::store::workers::{WorkerTask, beat, register, silent};
 
     const LEASE: Duration = Duration::from_hours(1);
 
@@ -148,7 +165,7 @@ mod tests {
     async fn a_worker_with_a_late_heartbeat_is_not_taken_over() {
         let directory = tempfile::tempdir().unwrap();
         let store = store(&directory).await;
-        let worker = register(&store, "elsewhere/1/1/1", LEASE).await.unwrap();
+        let worker = register(&store, "elsewhere/1/1/1", LEASE, WorkerTask::Attempts).await.unwrap();
         let taken = take_over(&store, worker, false, &|_| Retry::default()).await.unwrap();
         assert_eq!(taken, None, "it said that it is alive between the look and the takeover");
         assert!(beat(&store, worker, LEASE).await.unwrap());
@@ -160,7 +177,7 @@ mod tests {
     async fn an_expired_worker_cannot_send_a_heartbeat() {
         let directory = tempfile::tempdir().unwrap();
         let store = store(&directory).await;
-        let worker = register(&store, "elsewhere/1/1/1", Duration::ZERO).await.unwrap();
+        let worker = register(&store, "elsewhere/1/1/1", Duration::ZERO, WorkerTask::Attempts).await.unwrap();
         assert!(!beat(&store, worker, LEASE).await.unwrap(), "a rescuer may be taking over from it");
         assert_eq!(silent(&store, 10).await.unwrap().len(), 1, "it stays expired");
     }

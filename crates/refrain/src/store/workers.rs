@@ -1,12 +1,13 @@
-//! Workers: the holders of leases, and whether they are alive.
+//! Workers: processes that hold runs and effects, and until when each counts as alive.
 //!
-//! The heartbeat is one row per worker, apart from the leases, so that it never waits for them. An expired worker stays expired: a
+//! That time is the lease of the worker. It is one row, apart from the leases of claimed runs (`sql/lease`), so that a heartbeat never
+//! waits for them. An expired worker stays expired: a
 //! rescuer may be taking over from it.
 
 use std::time::Duration;
 
 use super::{Result, Store, StoreError, catalog, microseconds, migrate, with_retries};
-use crate::database::{DatabaseError, place, retried};
+use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::schemas::{LEDGER, STORE};
 
 /// A worker without a heartbeat.
@@ -14,6 +15,17 @@ use crate::schemas::{LEDGER, STORE};
 pub(crate) struct Silent {
     pub(crate) id: i64,
     pub(crate) process: String,
+    /// Whether it only sends effects.
+    pub(crate) sends: bool,
+}
+
+/// What a worker is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorkerTask {
+    /// It executes attempts.
+    Attempts,
+    /// It only sends effects.
+    Sends,
 }
 
 /// A worker as it is stored, and how many runs it holds.
@@ -27,17 +39,28 @@ pub(crate) struct WorkerRow {
 }
 
 /// Registers a worker for `lease`. Returns its number.
-pub(crate) async fn register(store: &Store, process: &str, lease: Duration) -> Result<i64> {
-    let registered = with_retries(|| async {
+pub(crate) async fn register(store: &Store, process: &str, lease: Duration, task: WorkerTask) -> Result<i64> {
+    with_retries(|| async {
         let mut transaction = store.database.write().await?;
         migrate::check_for_worker(&mut transaction).await?;
-        let register = catalog::WORKER_REGISTER.bind(process).bind(microseconds(lease));
-        let register = register.bind(STORE.known()).bind(LEDGER.known());
-        let row: Option<(i64,)> = transaction.fetch_optional(register).await?;
+        let worker = insert(&mut transaction, process, lease, task).await?;
         transaction.commit(place!("register-worker")).await?;
-        Ok(row)
-    });
-    let (id,) = registered.await?.ok_or_else(|| StoreError::Broken("a worker got no number".to_owned()))?;
+        Ok(worker)
+    })
+    .await
+}
+
+/// Inserts a worker in a transaction of the caller, which has checked the schema.
+pub(crate) async fn insert(
+    transaction: &mut Transaction,
+    process: &str,
+    lease: Duration,
+    task: WorkerTask,
+) -> Result<i64> {
+    let register = catalog::WORKER_REGISTER.bind(process).bind(microseconds(lease));
+    let register = register.bind(STORE.known()).bind(LEDGER.known()).bind(task == WorkerTask::Sends);
+    let row: Option<(i64,)> = transaction.fetch_optional(register).await?;
+    let (id,) = row.ok_or_else(|| StoreError::Broken("a worker got no number".to_owned()))?;
     Ok(id)
 }
 
@@ -59,12 +82,19 @@ pub(crate) async fn list(store: &Store, limit: i64) -> Result<Vec<WorkerRow>> {
     Ok(transaction.fetch_all(catalog::WORKER_LIST.bind(limit)).await?)
 }
 
-/// Workers that have expired, and those that do not exist although they have leases.
+/// Workers that have expired, and those that do not exist although they have leases or have reserved effects.
 pub(crate) async fn silent(store: &Store, limit: i64) -> Result<Vec<Silent>> {
     let mut transaction = store.database.read().await?;
     let mut silent: Vec<Silent> = transaction.fetch_all(catalog::WORKER_EXPIRED.bind(limit)).await?;
-    let missing: Vec<Silent> = transaction.fetch_all(catalog::WORKER_MISSING.bind(limit)).await?;
-    silent.extend(missing);
+    for missing in [&catalog::WORKER_MISSING, &catalog::WORKER_MISSING_SENDERS] {
+        let missing: Vec<Silent> = transaction.fetch_all(missing.bind(limit)).await?;
+        silent.extend(
+            missing
+                .into_iter()
+                .filter(|one| silent.iter().all(|known| known.id != one.id))
+                .collect::<Vec<_>>(),
+        );
+    }
     Ok(silent)
 }
 

@@ -1,7 +1,7 @@
 //! The protocol between a worker and a supervisor, over a pair of sockets.
 //!
-//! The worker sends a line of [`Orders`] together with the pipes that the command writes to; then a number each time its lease
-//! is renewed: the end of the lease. The supervisor answers [`Answer::Ready`] when it has started, and answers orders once,
+//! The worker sends a line of [`Orders`] together with the pipes that the command writes to, and perhaps the stream that it reads
+//! from; then a number each time its lease is renewed: the end of the lease. The supervisor answers [`Answer::Ready`] when it has started, and answers orders once,
 //! when no process of the command is left. Then it waits for the next orders. A number between two orders was meant for the
 //! command that has ended, and orders contain their own end of the lease. When the worker's side is closed, the supervisor ends
 //! its command, whether the worker meant it or is dead.
@@ -18,8 +18,9 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How many pipes go with orders: for standard output and for standard error.
-const PIPES: usize = 2;
+/// How many streams go with orders at most: standard output, standard error and standard input. Without the last, the input of the
+/// command is empty.
+const STREAMS: usize = 3;
 /// How much is read at once.
 const BUFFER: usize = 4 * 1_024;
 
@@ -33,7 +34,7 @@ const RECEIVING: RecvFlags = RecvFlags::empty();
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Orders {
     pub(crate) argv: Vec<String>,
-    /// Inherited variables that are not valid UTF-8.
+    /// Variables of the worker that the command inherits as they are.
     pub(crate) inherited: Vec<(OsString, OsString)>,
     /// Of two variables with one name the last counts.
     pub(crate) environment: Vec<(String, String)>,
@@ -91,13 +92,21 @@ pub(crate) fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
 
 /// Sends as many bytes as fit, together with pipes. Returns the number of bytes.
 pub(crate) fn say(socket: impl AsFd, bytes: &[u8], pipes: &[BorrowedFd<'_>]) -> io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PIPES))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
     let mut along = SendAncillaryBuffer::new(&mut space);
     if !pipes.is_empty() && !along.push(SendAncillaryMessage::ScmRights(pipes)) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many pipes"));
     }
     let said = retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(bytes)], &mut along, SendFlags::NOSIGNAL));
     Ok(said?)
+}
+
+/// The streams of a command.
+pub(crate) struct Streams {
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+    /// None if its input is empty.
+    pub(crate) stdin: Option<OwnedFd>,
 }
 
 /// Bytes and pipes that were received and not processed yet.
@@ -111,7 +120,7 @@ impl Inbox {
     /// Receives once. False if the other side is closed.
     pub(crate) fn listen(&mut self, socket: impl AsFd) -> io::Result<bool> {
         let mut bytes = [0; BUFFER];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PIPES))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
         let mut along = RecvAncillaryBuffer::new(&mut space);
         let heard =
             retry_on_intr(|| recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut along, RECEIVING));
@@ -136,9 +145,11 @@ impl Inbox {
         Some(line)
     }
 
-    /// Takes out the pipes that were received.
-    pub(crate) fn pipes(&mut self) -> Option<[OwnedFd; PIPES]> {
-        std::mem::take(&mut self.pipes).try_into().ok()
+    /// Takes out the streams that were received.
+    pub(crate) fn streams(&mut self) -> Option<Streams> {
+        let mut streams = std::mem::take(&mut self.pipes).into_iter();
+        let streams = Streams { stdout: streams.next()?, stderr: streams.next()?, stdin: streams.next() };
+        Some(streams)
     }
 }
 
@@ -164,10 +175,11 @@ mod tests {
             lines.extend(std::iter::from_fn(|| heard.line()));
         }
         assert_eq!(lines, [b"17".to_vec(), b"{\"a\":1}".to_vec()]);
-        let pipes = heard.pipes().unwrap();
-        assert!(pipes.iter().all(|pipe| fcntl_getfd(pipe).unwrap().contains(FdFlags::CLOEXEC)));
-        assert!(heard.pipes().is_none(), "pipes are taken once");
-        drop(pipes);
+        let streams = heard.streams().unwrap();
+        let both = [&streams.stdout, &streams.stderr];
+        assert!(both.iter().all(|pipe| fcntl_getfd(pipe).unwrap().contains(FdFlags::CLOEXEC)));
+        assert!(streams.stdin.is_none() && heard.streams().is_none(), "streams are taken once");
+        drop(streams);
         assert_eq!(reader.read_to_end(&mut Vec::new()).unwrap(), 0, "no other process holds the pipes");
     }
 }

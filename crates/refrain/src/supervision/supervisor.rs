@@ -33,7 +33,7 @@ use rustix::process::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::protocol::{self, Answer, EndReason, Inbox, Orders, ProcessEnd, StartFault};
+use super::protocol::{self, Answer, EndReason, Inbox, Orders, ProcessEnd, StartFault, Streams};
 use crate::lease::{self, since_boot};
 use crate::{failpoint, process};
 
@@ -77,7 +77,7 @@ struct Worker {
 enum WorkerMessage {
     /// The end of the lease, in milliseconds since boot.
     Good(u64),
-    Orders(Box<Orders>, [OwnedFd; 2]),
+    Orders(Box<Orders>, Streams),
 }
 
 impl Worker {
@@ -97,8 +97,8 @@ impl Worker {
             return Ok(Some(WorkerMessage::Good(until)));
         }
         let orders = serde_json::from_slice(&line)?;
-        let pipes = self.heard.pipes().ok_or_else(|| io::Error::other("orders without pipes"))?;
-        Ok(Some(WorkerMessage::Orders(orders, pipes)))
+        let streams = self.heard.streams().ok_or_else(|| io::Error::other("orders without pipes"))?;
+        Ok(Some(WorkerMessage::Orders(orders, streams)))
     }
 
     /// Waits for the next message; none if the worker is gone.
@@ -123,22 +123,22 @@ fn supervised() -> io::Result<()> {
     worker.say(&Answer::Ready)?;
     while let Some(word) = worker.hear()? {
         // A renewal between two commands: the next orders contain the end of the lease.
-        let WorkerMessage::Orders(orders, pipes) = word else { continue };
-        let answer = execute(&mut worker, &orders, &pipes)?;
+        let WorkerMessage::Orders(orders, streams) = word else { continue };
+        let answer = execute(&mut worker, &orders, &streams)?;
         env::set_current_dir("/")?;
         worker.say(&answer)?;
         // Closed only now, so that the worker is woken once, and not by the end of each stream before.
-        drop(pipes);
+        drop(streams);
     }
     Ok(())
 }
 
 /// Executes a command, and returns when no process of it is left.
-fn execute(worker: &mut Worker, orders: &Orders, pipes: &[OwnedFd; 2]) -> io::Result<Answer> {
+fn execute(worker: &mut Worker, orders: &Orders, streams: &Streams) -> io::Result<Answer> {
     if now() >= orders.until {
         return Ok(Answer::TooLate);
     }
-    match begin(orders, pipes) {
+    match begin(orders, streams) {
         Ok(child) => RunningCommand::new(worker, child, orders).wait_and_end(),
         Err((fault, error)) => {
             let (errno, said) = (error.raw_os_error(), error.to_string());
@@ -158,7 +158,7 @@ fn ignore_signals() -> io::Result<tokio::runtime::Runtime> {
     Ok(runtime)
 }
 
-fn begin(orders: &Orders, [stdout, stderr]: &[OwnedFd; 2]) -> Result<Child, (StartFault, io::Error)> {
+fn begin(orders: &Orders, streams: &Streams) -> Result<Child, (StartFault, io::Error)> {
     // Entered before the program is looked up, so that a relative path starts there on every system.
     env::set_current_dir(&orders.directory).map_err(|error| (StartFault::Directory, error))?;
     let (program, arguments) = orders.argv.split_first().ok_or_else(|| {
@@ -166,8 +166,14 @@ fn begin(orders: &Orders, [stdout, stderr]: &[OwnedFd; 2]) -> Result<Child, (Sta
     })?;
     let start = |path: PathBuf| {
         let mut command = Command::new(path);
-        command.arg0(program).args(arguments).stdin(Stdio::null()).process_group(0);
-        command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+        command.arg0(program).args(arguments).process_group(0);
+        command.stdin(
+            streams
+                .stdin
+                .as_ref()
+                .map_or_else(|| Ok(Stdio::null()), |stdin| stdin.try_clone().map(Stdio::from))?,
+        );
+        command.stdout(streams.stdout.try_clone()?).stderr(streams.stderr.try_clone()?);
         command.env_clear().envs(orders.inherited.iter().map(|(name, value)| (name, value)));
         command.envs(orders.environment.iter().map(|(name, value)| (name, value)));
         command.spawn()

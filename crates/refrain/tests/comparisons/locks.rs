@@ -231,3 +231,19 @@ async fn statements_take_the_same_keys_in_one_order() {
     })
     .await;
 }
+
+/// A fact with two versions, of which the lower one is reserved by worker 7.
+const EFFECTS: &str = "insert into refrain_effects (key, version, name, state, holder, sends, arrived_at)
+    values ('mail:7', 1, 'mail', 'reserved', 7, 1, 0), ('mail:7', 2, 'mail', 'pending', null, 0, 0)";
+
+#[tokio::test]
+async fn an_effect_is_decided_about_after_its_answer_is_recorded() {
+    let effects = Wanted::rows(EFFECTS).await;
+    let answer = message("effect/answer", &["1", "7", "1", "'confirmed'", "false", "null", "null"]);
+    let decide = message("effect/fact_lock", &["'mail:7'"]);
+    let take_over = message("effect/held", &["7"]);
+    assert_eq!(effects.beside(&answer, &decide).await, Waited);
+    assert_eq!(effects.beside(&answer, &take_over).await, Waited);
+    assert_eq!(effects.beside(&take_over, &decide).await, Waited);
+    assert_eq!(effects.beside(&take_over, &answer).await, Waited);
+}

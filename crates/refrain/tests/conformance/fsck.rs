@@ -32,7 +32,7 @@ async fn populated(database: &TestDatabase) -> Refrain {
 }
 
 /// How to break a rule, how to repair it, and the finding in between.
-const FAULTS: [(&str, &str, &str); 18] = [
+const FAULTS: [(&str, &str, &str); 20] = [
     (
         "update refrain_runs set open = true where key = 'done'",
         "update refrain_runs set open = false where key = 'done'",
@@ -103,6 +103,18 @@ const FAULTS: [(&str, &str, &str); 18] = [
          values ('k', 1, 'mail', 'sent?', 0)",
         "delete from refrain_effects",
         "an effect has a state that does not exist",
+    ),
+    (
+        "insert into refrain_effects (key, version, name, state, arrived_at) \
+         values ('k', 1, 'mail', 'reserved', 0)",
+        "delete from refrain_effects",
+        "an effect is reserved by no worker, or has a worker although it is not reserved",
+    ),
+    (
+        "insert into refrain_effects (key, version, name, state, holder, arrived_at) \
+         values ('k', 1, 'mail', 'in-doubt', 7, 0)",
+        "delete from refrain_effects",
+        "an effect is reserved by no worker, or has a worker although it is not reserved",
     ),
     (
         "update refrain_jobs set paused_at = 9223372036854775807 where name = 'report'",

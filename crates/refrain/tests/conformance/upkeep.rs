@@ -150,6 +150,7 @@ async fn f48_a_lease_is_counted_from_now_even_in_an_old_transaction(database: Te
                 .bind(lease)
                 .bind(0_i32)
                 .bind(0_i32)
+                .bind(false)
                 .execute(&mut *old)
                 .await
                 .unwrap();
@@ -170,6 +171,7 @@ async fn f48_a_lease_is_counted_from_now_even_in_an_old_transaction(database: Te
                 .bind(lease)
                 .bind(0_i32)
                 .bind(0_i32)
+                .bind(false)
                 .execute(&mut *old)
                 .await
                 .unwrap();

@@ -54,23 +54,29 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
 /// A story for each commit of a normal day. Left out are those that have a story of their own, in `tests/feed`
 /// (`audit`, `confirm`, `page-apply`, `set-checkpoint`, `unit-clear`, `unit-doubt`, `unit-late`, `unit-reserve`,
 /// `unit-restore`), in `tests/project` (`adopt`, `doubt`, `remember`, `settle`, `state`), in `tests/publish`
-/// (`publish`), in `tests/files` (`files`) and below (`alarm`, `beat`, `enqueue-alone`, `finish-alone`, `simulate`),
+/// (`publish`), in `tests/files` (`files`), in `effects` (`answer`, `decide-effect`, `effect-dedupe`, `give-up`,
+/// `reserve`) and below (`alarm`, `beat`, `enqueue-alone`, `finish-alone`, `simulate`),
 /// and the weakened forms.
 fn stories() -> Vec<Story> {
     let own = [
         "adopt",
         "set-checkpoint",
         "alarm",
+        "answer",
         "audit",
         "beat",
         "confirm",
+        "decide-effect",
         "doubt",
+        "effect-dedupe",
         "enqueue-alone",
         "files",
         "finish-alone",
+        "give-up",
         "page-apply",
         "publish",
         "remember",
+        "reserve",
         "settle",
         "simulate",
         "state",

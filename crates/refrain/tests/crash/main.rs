@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the failure report")]
 
 mod contention;
+mod effects;
 mod everywhere;
 mod failover;
 mod in_flight;

@@ -1,8 +1,9 @@
 //! Intents: committed with the rows or not at all, and carried out once however often they are
 //! copied.
 
-use refrain::admin::{EffectRecord, PAYLOAD_BYTES_MAX, StoreOrigin};
+use refrain::admin::{PAYLOAD_BYTES_MAX, StoreOrigin};
 use refrain::core::state::EffectState;
+use refrain::effects::EffectRecord;
 use refrain::ledger::{Batch, BatchError, Intent, LedgerError, Per};
 use refrain::{Definition, Error, Ledger, OpenOptions, Refrain, key};
 use refrain_harness::both_shops;

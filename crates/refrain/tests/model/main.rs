@@ -9,6 +9,7 @@
 //! | `units.rs` | a source, workers with attempts, relays | each unit once, checkpoints, intents, fences |
 //! | `claims.rs` | workers whose claims are committed after the answer was lost | a run that is held is known, and its lease has an owner |
 //! | `calls.rs` | attempts that reserve, send and record, and a person who decides | a call is made once or is in doubt |
+//! | `effects.rs` | senders of one fact in one version or two, and an operator who decides | a fact is told once or is in doubt, versions in order |
 //! | `attempts.rs` | workers, and people who ask for another attempt | one attempt at a time, each under a number of its own |
 //! | `ticks.rs` | schedulers | one run for each window, none left out |
 //!
@@ -34,5 +35,6 @@ mod attempts;
 mod calls;
 mod check;
 mod claims;
+mod effects;
 mod ticks;
 mod units;

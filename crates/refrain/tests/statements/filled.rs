@@ -33,8 +33,9 @@ const FILLED: [&str; 27] = [
     "insert into refrain_begun (run, attempt, at) select id, 1, 0 from refrain_runs",
     "insert into refrain_dedupes (run, at, asked) select id, 0, 'enqueue' from refrain_runs",
     "insert into refrain_expansions (run, scopes, hash) select id, 1, '' from refrain_runs where id % 9 = 0",
-    "insert into refrain_effects (key, version, name, state, arrived_at)
-     select key, 1, 'mail', 'pending', 0 from refrain_runs",
+    "insert into refrain_effects (key, version, name, state, holder, arrived_at)
+     select key, 1, 'mail', case id % 5 when 0 then 'reserved' when 1 then 'in-doubt' when 2 then 'refused' \
+     when 3 then 'waiting' else 'confirmed' end, case when id % 5 = 0 then id else null end, 0 from refrain_runs",
     "insert into refrain_counts (run, attempt, processed, skipped, deduplicated, failed)
      select id, 1, 1, 0, 0, 0 from refrain_runs",
     "insert into refrain_audit (at, verb, subject, run, unit) \

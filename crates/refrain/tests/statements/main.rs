@@ -32,7 +32,7 @@ const SMALL: [(&str, &str); 13] = [
 ];
 
 /// Statements that read all of a large table, or its beginning, on purpose.
-const MAY_SCAN: [(&str, &str); 8] = [
+const MAY_SCAN: [(&str, &str); 9] = [
     ("sql/audit/list.sql", "the newest, no more than its limit"),
     ("sql/fsck/", "the operator asks for all of it"),
     ("sql/queue/count.sql", "the operator asks for all of it"),
@@ -41,6 +41,7 @@ const MAY_SCAN: [(&str, &str); 8] = [
     ("sql/effect_dedupe/prune.sql", "the oldest, no more than its limit"),
     ("sql/arrival/prune.sql", "the oldest, no more than its limit"),
     ("sql/effect/list.sql", "the newest, no more than its limit"),
+    ("sql/effect/reserved.sql", "those that are being sent, by an index that has no others"),
 ];
 
 /// The folders with the statements of the ledger.

@@ -42,10 +42,10 @@ const GRAPHS: [Graph; 2] = [
             row(&["run"]),
             row(&["bind", "error", "job"]),
             row(&["engine", "publish"]),
-            row(&["action"]),
+            row(&["action", "effect"]),
             row(&["project"]),
             row(&["refrain"]),
-            row(&["admin", "host", "testing"]),
+            row(&["admin", "effects", "host", "testing"]),
         ],
     },
     Graph {

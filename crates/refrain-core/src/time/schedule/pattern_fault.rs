@@ -1,7 +1,7 @@
 //! A fault in the text of a schedule: its position, the reason, and what to write instead.
 //!
 //! A proposal must itself be accepted, so it is parsed before it is shown. For a fault in one item the proposal is the whole
-//! text with that item corrected, ready to copy; if the text has other faults that cannot be corrected, only the item.
+//! text with that item corrected, ready to copy. If the text has other faults that cannot be corrected, the proposal is that item.
 
 use std::ops::Range;
 
@@ -70,7 +70,7 @@ impl PatternFault {
         match &self.remedy {
             Remedy::None => None,
             Remedy::Order => Some(ORDER.to_owned()),
-            // Without its comma, a list with blanks would be two fields.
+            // A list with blanks in it was read as two fields: each piece of advice about one of them would be wrong.
             _ if elsewhere::is_torn(text) => None,
             Remedy::NameWeekdays => Some(elsewhere::NAME_WEEKDAYS.to_owned()),
             Remedy::NoYear => {

@@ -23,6 +23,7 @@ use crate::store::queue_line::Priority;
 use crate::store::reopen::{Reopened, Reopening, reopen};
 use crate::store::take_over::take_over;
 use crate::store::vouch::{Vouching, vouch};
+use crate::store::workers::WorkerTask;
 use crate::store::{Reality, StoreError, begun_commands, delayed, workers};
 
 const LEASE: Duration = Duration::from_hours(1);
@@ -70,7 +71,7 @@ impl World {
     }
 
     async fn worker(&self) -> i64 {
-        workers::register(&self.store, "elsewhere/1/1/1", LEASE).await.unwrap()
+        workers::register(&self.store, "elsewhere/1/1/1", LEASE, WorkerTask::Attempts).await.unwrap()
     }
 
     fn request(&mut self, worker: i64) -> QueueClaim {
@@ -256,7 +257,9 @@ async fn a_worker_registers_only_if_its_release_knows_both_schemas() {
         let later =
             format!("insert into {table} (number, name, applied_at, oldest) values (99, 'later', 0, 99)");
         world.execute(&later).await;
-        let refused = workers::register(&world.store, "elsewhere/1/1/1", LEASE).await.unwrap_err();
+        let refused = workers::register(&world.store, "elsewhere/1/1/1", LEASE, WorkerTask::Attempts)
+            .await
+            .unwrap_err();
         assert!(matches!(refused, StoreError::TooNew { found: 99, .. }), "{table}: {refused}");
     }
 }
